@@ -1,0 +1,300 @@
+"""Distribution of a sum of n draws from a finite sample, by inverting its Fourier transform.
+
+Let x_j, with probabilities p_j, be the values of one draw, N a period that holds all but a
+negligible part of the sum S, and psi_k the transform of S - E S at the angle 2 pi k / N. With
+y the distance from E S,
+
+    P(S - E S <= y) = 1/2 + y/N - sum_k w_k Im(psi_k exp(-2 pi i k y / N)),   1 <= k < N/2
+
+is exact on the integers for ``w_k = 1 / (N sin(pi k / N))`` at y half-way between two atoms. Off
+a lattice the sum over all k with ``w_k = 1 / (pi k)`` is exact; cut at a degree K and damped as
+Vaaler did, it is off by no more than ``N / (2K + 2)`` times a density smoothed by Fejér's kernel,
+for any distribution whatever.
+
+Few k matter, because ``psi_k = phi(2 pi k / N)**n`` is tiny unless |phi| is nearly 1. `scan`
+finds those k without visiting the others, `transform` evaluates psi there, and module `quantile`
+searches.
+
+References
+----------
+Vaaler, Some extremal functions in Fourier analysis, Bulletin of the AMS 12(2), 1985, theorem 18.
+Clark & Warr, Bootstrapping through discrete convolutional methods, 2021.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragcore_kernels._jit import inline, kernel
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+TURN = 2.0 * math.pi
+BLOCK = 128
+"""Frequencies stepped through by one table of rotations before the phase is computed afresh."""
+
+_CHUNK = 1024
+
+
+@inline
+def _turns(product: float, period: float) -> float:
+    """Part of a turn, -1/2 to 1/2; exact reduction if both are integers below 2**53."""
+    return (product - math.floor(product / period + 0.5) * period) / period
+
+
+@inline
+def spiral(turns: float, count: int, re: F64, im: F64) -> None:
+    """Powers 0..count-1 of exp(2 pi i turns), each by log2(count) products at most."""
+    re[0], im[0] = 1.0, 0.0
+    if count > 1:
+        re[1], im[1] = math.cos(TURN * turns), math.sin(TURN * turns)
+    for i in range(2, count):
+        a, b = i >> 1, i - (i >> 1)
+        re[i] = re[a] * re[b] - im[a] * im[b]
+        im[i] = re[a] * im[b] + im[a] * re[b]
+
+
+@inline
+def _phi_run(
+    x: F64, p: F64, period: float, start: int, step: int, count: int, re: F64, im: F64, table: F64
+) -> None:
+    """Transform of one draw at frequencies start, start + step, ...; `count` of them.
+
+    Products of frequency and value are reduced by the period before they become angles: exactly,
+    where both are integers and the product is below 2**53.
+    """
+    for i in range(count):
+        re[i] = 0.0
+        im[i] = 0.0
+    cosines, sines = table[0], table[1]
+    for j in range(x.size):
+        spiral(_turns(step * x[j], period), min(count, BLOCK), cosines, sines)
+        for base in range(0, count, BLOCK):
+            angle = TURN * (_turns((start + base * step) * x[j], period))
+            a, b = p[j] * math.cos(angle), p[j] * math.sin(angle)
+            for i in range(min(BLOCK, count - base)):
+                re[base + i] += a * cosines[i] - b * sines[i]
+                im[base + i] += a * sines[i] + b * cosines[i]
+
+
+@inline
+def _power_at(x: F64, p: F64, period: float, k: int) -> float:
+    """Squared modulus of the transform of one draw at frequency k."""
+    re, im = 0.0, 0.0
+    for j in range(x.size):
+        angle = TURN * (_turns(k * x[j], period))
+        re += p[j] * math.cos(angle)
+        im += p[j] * math.sin(angle)
+    return re * re + im * im
+
+
+@inline
+def _may_matter(
+    first: float, last: float, width: float, angle: float, shape: F64, floor: float
+) -> bool:
+    """Whether |phi|**2 may reach `floor` between two points `width` apart with these values.
+
+    |phi|**2 is the transform of a difference of two draws, so its second derivative is at most
+    twice the variance. `angle` is the upper end; bins add up to ``spread * angle**2 / 2``.
+    """
+    variance, spread = shape[0], shape[1]
+    blur = 0.5 * spread * angle * angle
+    top = max(first, last) + 0.25 * variance * width * width
+    return top + 2.0 * blur + blur * blur >= floor
+
+
+@inline
+def _take(start: int, stop: int, most: int, runs: I64, out: I64) -> bool:
+    """Append start..stop-1 to `runs`, or to the last of them; False if there is no room."""
+    n_runs = out[0]
+    joins = n_runs > 0 and runs[0, n_runs - 1] + runs[1, n_runs - 1] == start
+    if out[1] + stop - start > most or (n_runs == runs.shape[1] and not joins):
+        return False
+    if joins:
+        runs[1, n_runs - 1] += stop - start
+    elif stop > start:
+        runs[0, n_runs], runs[1, n_runs] = start, stop - start
+        out[0] += 1
+    out[1] += stop - start
+    return True
+
+
+@kernel
+def scan(
+    x: F64,
+    p: F64,
+    period: float,
+    shape: F64,
+    cell: int,
+    last: int,
+    floor: float,
+    most: int,
+    runs: I64,
+    out: I64,
+) -> None:
+    """Find every frequency in 1..last where |phi|**2 may reach `floor`.
+
+    Parameters
+    ----------
+    x, p : (n_values,), values of one draw less some constant; probabilities.
+    period : N.
+    shape : (2,), variance of one draw; mean squared distance of values from their bin's centroid.
+    cell : frequencies between two points of the coarse pass; up to 4, all frequencies are taken.
+    last : highest frequency to look at.
+    floor : a share of 1.
+    most : frequencies that may be taken.
+    runs : (2, max_runs), filled with first frequency and length of each run taken.
+    out : (3,), filled with the number of runs, of frequencies, and the highest frequency looked
+        at: less than `last` if `most` or `max_runs` stopped the search.
+    """
+    if cell <= 4:
+        runs[0, 0] = 1
+        runs[1, 0] = min(last, most)
+        out[0], out[1], out[2] = 1, runs[1, 0], runs[1, 0]
+        return
+    out[0], out[1] = 0, 0
+    unit = TURN / period
+    re, im = np.empty(_CHUNK), np.empty(_CHUNK)
+    table = np.empty((2, BLOCK))
+    stack = np.empty((64, 2), np.int64)
+    ends = np.empty((64, 2))
+    for chunk in range(0, last + 1, (_CHUNK - 1) * cell):
+        count = min(_CHUNK - 1, (last - chunk) // cell + 1)
+        _phi_run(x, p, period, chunk, cell, count + 1, re, im, table)
+        for i in range(count + 1):
+            re[i] = re[i] * re[i] + im[i] * im[i]
+        for i in range(count):
+            stack[0, 0], stack[0, 1] = chunk + i * cell, chunk + (i + 1) * cell
+            ends[0, 0], ends[0, 1] = re[i], re[i + 1]
+            depth = 1
+            while depth > 0:
+                depth -= 1
+                a, b = stack[depth, 0], stack[depth, 1]
+                at_a, at_b = ends[depth, 0], ends[depth, 1]
+                if a > last or not _may_matter(at_a, at_b, (b - a) * unit, b * unit, shape, floor):
+                    continue
+                if b - a > 16:  # look again, at half the distance; the left half first
+                    middle = (a + b) >> 1
+                    at_middle = _power_at(x, p, period, middle)
+                    stack[depth, 0], stack[depth, 1] = middle, b
+                    ends[depth, 0], ends[depth, 1] = at_middle, at_b
+                    stack[depth + 1, 0], stack[depth + 1, 1] = a, middle
+                    ends[depth + 1, 0], ends[depth + 1, 1] = at_a, at_middle
+                    depth += 2
+                    continue
+                if not _take(max(a, 1), min(b, last + 1), most, runs, out):
+                    out[2] = max(a, 1) - 1
+                    return
+    out[2] = last
+
+
+@inline
+def _sine_excess(y: float) -> float:
+    """``sin(y) - y`` without cancellation."""
+    if abs(y) > 0.4:
+        return math.sin(y) - y
+    z = y * y
+    series = 1.0 - z / 42.0 * (1.0 - z / 72.0 * (1.0 - z / 110.0 * (1.0 - z / 156.0)))
+    return -y * z / 6.0 * (1.0 - z / 20.0 * series)
+
+
+@inline
+def _less_one_run(x: F64, p: F64, period: float, mean: float, count: int, re: F64, im: F64) -> None:
+    """Transform of one draw less its mean, minus 1, at frequencies 1..count; no cancellation."""
+    for i in range(count):
+        re[i] = 0.0
+        im[i] = 0.0
+        for j in range(x.size):
+            y = TURN * (i + 1) / period * (x[j] - mean)
+            half = math.sin(0.5 * y)
+            re[i] -= 2.0 * p[j] * half * half
+            im[i] += p[j] * _sine_excess(y)
+
+
+@inline
+def _weights(terms: F64, at: int, k: int, period: float, degree: int) -> None:
+    """Weights of frequency k: of the lattice if `degree` is 0, else Vaaler's and Fejér's."""
+    if degree == 0:
+        terms[2, at] = 1.0 / (period * math.sin(math.pi * k / period))
+        terms[3, at] = 1.0
+    else:
+        share = k / (degree + 1.0)
+        turn = math.pi * share
+        damping = turn * (1.0 - share) / math.tan(turn) + share
+        terms[2, at] = damping / (math.pi * k)
+        terms[3, at] = 1.0 - share
+
+
+@kernel
+def transform(
+    x: F64,
+    p: F64,
+    period: float,
+    n: int,
+    rest: float,
+    degree: int,
+    shape: F64,
+    floor: float,
+    runs: I64,
+    terms: F64,
+) -> float:
+    """Evaluate psi and the weights at the frequencies of `runs`.
+
+    Near frequency 0, where rounding would be multiplied by n, the transform less 1 is summed from
+    terms of its own size, with the mean taken out exactly.
+
+    Parameters
+    ----------
+    x, p, period, shape, floor : as for `scan`.
+    n : draws.
+    rest : n times the mean of x, exact on a lattice.
+    degree : 0 for a lattice; else Vaaler's degree, at least the highest frequency.
+    runs : (2, n_runs)
+    terms : (4, n_frequencies), filled: re psi, im psi, w, v; see `quantile.distribution`.
+
+    Returns
+    -------
+    Bound of the error of the distribution that comes from binning, see ``shape[1]``.
+    """
+    re, im = np.empty(_CHUNK), np.empty(_CHUNK)
+    table = np.empty((2, BLOCK))
+    at, slack = 0, 0.0
+    near = 20_000 // x.size
+    for r in range(runs.shape[1]):
+        done = 0
+        while done < runs[1, r]:
+            k0 = runs[0, r] + done
+            count = min(_CHUNK, runs[1, r] - done)
+            close = r == 0 and k0 == 1 and near >= 8
+            if close:
+                count = min(count, near)
+                _less_one_run(x, p, period, rest / n, count, re, im)
+            else:
+                _phi_run(x, p, period, k0, 1, count, re, im, table)
+            for i in range(count):
+                k = k0 + i
+                _weights(terms, at, k, period, degree)
+                if close:
+                    log = math.log1p(2.0 * re[i] + re[i] * re[i] + im[i] * im[i])
+                    angle = n * math.atan2(im[i], 1.0 + re[i])
+                else:
+                    log = math.log(max(re[i] * re[i] + im[i] * im[i], 1e-300))
+                    angle = 0.0
+                    if math.exp(log) >= floor:
+                        angle = n * math.atan2(im[i], re[i])
+                        angle -= TURN * (_turns(k * rest, period))
+                size = math.exp(0.5 * n * log)
+                terms[0, at] = size * math.cos(angle)
+                terms[1, at] = size * math.sin(angle)
+                if shape[1] > 0.0:
+                    blur = 0.5 * shape[1] * (TURN * k / period) ** 2
+                    most = min(1.0, math.exp(0.5 * log) + blur)
+                    weight = terms[2, at] + terms[3, at] / (degree + 1.0)
+                    slack += weight * n * blur * math.exp((n - 1) * math.log(most))
+                at += 1
+            done += count
+    return slack

@@ -1,0 +1,5 @@
+"""`python -m ragcore`."""
+
+from ragcore.cli import main
+
+main()

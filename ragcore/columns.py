@@ -1,0 +1,416 @@
+"""Tables -> what the kernels read: piece tables over Arrow buffers, segments, case codes.
+
+Nothing is copied that can be read where it lies; what is built here is one row per Arrow chunk
+and one per stretch of rows of a case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from ragcore_kernels import ids as kernel_ids
+from ragcore_kernels import layout
+from ragcore_kernels.layout import I64
+from ragcore_kernels.ranking import BY_SCORE, RECORDED, SCORE_F32, SCORE_F64, SCORE_NONE
+
+from ragcore import schema
+from ragcore.errors import InputError
+from ragcore.formats import arrow
+
+_TEXT_KINDS = {
+    pa.string(): layout.OFFSETS32,
+    pa.binary(): layout.OFFSETS32,
+    pa.large_string(): layout.OFFSETS64,
+    pa.large_binary(): layout.OFFSETS64,
+    pa.string_view(): layout.VIEWS,
+    pa.binary_view(): layout.VIEWS,
+}
+_WIDTH = {layout.OFFSETS32: 4, layout.OFFSETS64: 8, layout.VIEWS: 16}
+
+
+@dataclass
+class Strings:
+    """A string column as a piece table, with what keeps its buffers alive."""
+
+    table: I64
+    arrays: list[pa.Array]
+    keep: list[Any] = field(default_factory=list)
+
+    def text(self, piece: int, row: int) -> str:
+        """The id at a place, for messages and reports; bytes that are not UTF-8 escaped."""
+        return as_text(self.arrays[piece][row].as_py())
+
+    @staticmethod
+    def of(arrays: Iterable[pa.Array]) -> Strings:
+        """Piece table of chunks, which `formats.arrow.as_ids` has made sure are ids."""
+        chunks = list(arrays)
+        keep: list[Any] = []
+        rows = [(len(a), *_layout_of(a, keep)) for a in chunks]
+        return Strings(layout.pieces(rows), chunks, keep)
+
+
+def as_text(value: str | bytes | Any) -> str:
+    """An id as text, whatever its bytes."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _layout_of(array: pa.Array, keep: list[Any]) -> tuple[int, int, int, int, int, int]:
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        codes = array.indices
+        if not pa.types.is_int32(codes.type):
+            codes = codes.cast(pa.int32())
+        keep.append(codes)
+        inner = _layout_of(array.dictionary, keep)
+        keep.append(array.dictionary)
+        address = codes.buffers()[1].address + 4 * codes.offset if len(codes) else 0
+        return layout.CODES, address, 0, inner[0], inner[1], inner[2]
+    form = _TEXT_KINDS[kind]
+    buffers = array.buffers()
+    if len(array) == 0 or buffers[1] is None:
+        return form, 0, 0, 0, 0, 0
+    first = buffers[1].address + _WIDTH[form] * array.offset
+    if form == layout.VIEWS:
+        spots = np.array([b.address for b in buffers[2:]] or [0], np.int64)
+        keep.append(spots)
+        second = int(spots.ctypes.data)
+    else:
+        second = buffers[2].address if buffers[2] is not None else 0
+    return form, first, second, 0, 0, 0
+
+
+@dataclass
+class Rows:
+    """One run, or one set of judgements, as the kernels read it.
+
+    Attributes
+    ----------
+    name, where : of the run; the file, or a name for what came from memory.
+    ids : the documents.
+    values : (n_pieces, 2), kind and address of the scores; for judgements the address of the
+        grades stands in the second column.
+    order : `RECORDED` for nested lists, `BY_SCORE` for flat rows.
+    segments : (n, 3), stretches of rows of one case.
+    case_ids, case_at : the case id of each segment: a column, and (n, 2) places in it.
+    traces : for nested lists, the table that each segment is a row of.
+    missing : for nested lists, rows (of `traces`) whose list is null; no segment of theirs.
+    trace_of : for nested lists, (n,) the row of `traces` behind each segment.
+    n_rows, notes : rows read; what the reader noticed, counted.
+    position : row number (from 0) -> "line 7" or "row 7".
+    """
+
+    name: str
+    where: str
+    ids: Strings
+    values: I64
+    order: int
+    segments: I64
+    case_ids: Strings
+    case_at: I64
+    n_rows: int
+    notes: dict[str, int] = field(default_factory=dict)
+    traces: pa.Table | None = None
+    trace_of: I64 | None = None
+    missing: list[int] = field(default_factory=list)
+    position: Callable[[int], dict[str, int]] = lambda row: {"row": row + 1}
+    keep: list[Any] = field(default_factory=list)
+
+
+def find_segments(table: I64, threads: int = 1) -> I64:
+    """Segments of a case-id column, in order; see `ragcore_kernels.ids.find_segments`."""
+    n_pieces = len(table)
+    if threads > 1 and n_pieces > 1 and int(table[:, layout.ROWS].sum()) > 1_000_000:
+        from ragcore.threads import run_split
+
+        parts = run_split(lambda a, b: _segments_between(table, a, b), n_pieces, threads)
+        return np.concatenate(parts)
+    return _segments_between(table, 0, n_pieces)
+
+
+def _segments_between(table: I64, begin: int, end: int) -> I64:
+    rows = int(table[begin:end, layout.ROWS].sum())
+    out = np.empty((max(64, min(rows, rows // 128 + end - begin)), 3), np.int64)
+    state = np.array([begin, 0, 0], np.int64)
+    parts: list[I64] = []
+    while True:
+        kernel_ids.find_segments(table, state, end, out)
+        if state[0] == end and not parts:
+            return out[: state[2]]
+        parts.append(out[: state[2]].copy())
+        if state[0] == end:
+            return np.concatenate(parts)
+        state[2] = 0
+        out = np.empty((2 * len(out), 3), np.int64)
+
+
+class CaseCodes:
+    """Codes of case ids, one code space for judgements and runs."""
+
+    def __init__(self, expected: int = 1024) -> None:
+        size = 1024
+        while size < 4 * expected:
+            size *= 2
+        self._slots = np.full(size, -1, np.int64)
+        self._keys = np.empty((size // 2 + 1, 2), np.int64)
+        self._sources: list[tuple[int, Strings, I64, I64]] = []
+        self.count = 0
+
+    def add(self, strings: Strings, at: I64) -> I64:
+        """Codes of the ids at the places `at` (piece, row); unseen ids get new codes."""
+        codes = np.empty(len(at), np.int64)
+        state = np.array([0, self.count], np.int64)
+        while True:
+            kernel_ids.intern(strings.table, at, state, self._slots, self._keys, codes)
+            if state[0] == len(at):
+                break
+            self._slots = np.full(2 * self._slots.size, -1, np.int64)
+            keys = np.empty((self._slots.size // 2 + 1, 2), np.int64)
+            keys[: state[1]] = self._keys[: state[1]]
+            self._keys = keys
+            kernel_ids.rehash(self._keys, int(state[1]), self._slots)
+        self._sources.append((self.count, strings, at, codes))
+        self.count = int(state[1])
+        return codes
+
+    @property
+    def keys(self) -> I64:
+        """(count, 2), address and length of every case id."""
+        return self._keys[: self.count]
+
+    def names(self, begin: int = 0, end: int | None = None) -> list[str]:
+        """The case ids with codes `begin` to `end`, as text."""
+        end = self.count if end is None else end
+        out: list[str] = [""] * (end - begin)
+        for first, strings, at, codes in self._sources:
+            # The first place of each code that this source brought in.
+            new, where = np.unique(codes, return_index=True)
+            keep = (new >= max(first, begin)) & (new < end)
+            new, where = new[keep], where[keep]
+            if not new.size:
+                continue
+            places = at[where]
+            for piece in np.unique(places[:, 0]):
+                mine = places[:, 0] == piece
+                taken = strings.arrays[piece].take(pa.array(places[mine, 1]))
+                for code, value in zip(new[mine].tolist(), taken.to_pylist(), strict=True):
+                    if code >= first:
+                        out[code - begin] = as_text(value)
+        return out
+
+
+def _sources(column: pa.ChunkedArray) -> I64:
+    kind = SCORE_F32 if pa.types.is_float32(column.type) else SCORE_F64
+    width = 4 if column.type.bit_width == 32 else 8
+    table = np.zeros((column.num_chunks, 2), np.int64)
+    for i, chunk in enumerate(column.chunks):
+        buffer = chunk.buffers()[1]
+        table[i] = kind, (buffer.address + width * chunk.offset if buffer is not None else 0)
+    return table
+
+
+def _aligned(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+    """The columns cut at the same rows, as casts and filters may leave them cut differently."""
+    lengths = [[len(c) for c in column.chunks] for column in columns]
+    if all(one == lengths[0] for one in lengths):
+        return list(columns)
+    cuts = sorted({int(n) for one in lengths for n in np.cumsum([0, *one])})
+    out = []
+    for column in columns:
+        chunks = [
+            chunk
+            for a, b in zip(cuts, cuts[1:], strict=False)
+            for chunk in column.slice(a, b - a).chunks
+            if len(chunk)
+        ]
+        out.append(pa.chunked_array(chunks, column.type))
+    return out
+
+
+def flat_rows(
+    table: pa.Table,
+    where: str,
+    name: str = "",
+    *,
+    grades: bool = False,
+    float_grades: bool = False,
+    threads: int = 1,
+) -> Rows:
+    """Flat rows, one retrieved or judged document each.
+
+    Raises
+    ------
+    InputError
+        If a needed column is absent, or holds what it must not.
+    """
+    value_names = schema.GRADE_NAMES if grades else schema.SCORE_NAMES
+    wanted = {"case": schema.CASE_NAMES, "document": schema.ID_NAMES, "value": value_names}
+    found = {what: arrow.find(table, names) for what, names in wanted.items()}
+    for what, column in found.items():
+        if column is None:
+            raise InputError(
+                where,
+                f"columns {', '.join(table.column_names) or '(none)'}",
+                f"one of {', '.join(wanted[what])}",
+                "rename the column, or give a nested `ranked` list",
+            )
+    case_name, id_name, value_name = (found[w] or "" for w in ("case", "document", "value"))
+    cases = arrow.as_ids(where, case_name, table[case_name])
+    documents = arrow.as_ids(where, id_name, table[id_name])
+    if grades:
+        values = arrow.as_grades(where, value_name, table[value_name], float_grades)
+    else:
+        values = arrow.as_scores(where, value_name, table[value_name])
+    cases, documents, values = _aligned(cases, documents, values)
+    case_strings = Strings.of(cases.chunks)
+    segments = find_segments(case_strings.table, threads)
+    notes: dict[str, int] = {}
+    rank = arrow.find(table, schema.RANK_NAMES)
+    if rank is not None and not grades and len(table) < 2_000_000:
+        conflicts = _rank_conflicts(table[rank], values, segments)
+        if conflicts:
+            notes["rank conflicts"] = conflicts
+    return Rows(
+        name, where, Strings.of(documents.chunks), _sources(values), BY_SCORE, segments,
+        case_strings, segments[:, :2], len(table), notes, keep=[table, cases, documents, values],
+    )  # fmt: skip
+
+
+def _rank_conflicts(ranks: pa.ChunkedArray, values: pa.ChunkedArray, segments: I64) -> int:
+    """Neighbouring rows of a case whose rank and score say opposite things."""
+    if not pa.types.is_integer(ranks.type) or ranks.null_count:
+        return 0
+    place = ranks.to_numpy().astype(np.int64)
+    score = values.to_numpy()
+    conflict = np.sign(np.diff(place)) * np.sign(np.diff(score)) > 0
+    borders = np.cumsum(segments[:, 2])[:-1] - 1
+    conflict[borders[borders < conflict.size]] = False
+    return int(conflict.sum())
+
+
+def nested_rows(table: pa.Table, where: str, name: str = "") -> Rows:
+    """A case batch: one row a trace, its ranking a list in recorded order.
+
+    Raises
+    ------
+    InputError
+        If a needed column is absent, or holds what it must not.
+    """
+    case_name = arrow.find(table, schema.CASE_NAMES)
+    if case_name is None:
+        raise InputError(
+            where, f"columns {', '.join(table.column_names)}", "a column case_id", "add one"
+        )
+    cases = arrow.as_ids(where, case_name, table[case_name])
+    list_name = arrow.find(table, ("ranked", "doc_ids", "ids", "retrieved_ids"))
+    assert list_name is not None  # nested_list_of decided that this is a case batch
+    lists = table[list_name]
+    cases, lists = _aligned(cases, lists)
+    pieces: list[pa.Array] = []
+    sources: list[tuple[int, int]] = []
+    segments: list[I64] = []
+    owners: list[I64] = []
+    missing: list[int] = []
+    keep: list[Any] = [table, cases, lists]
+    base = 0
+    for index, chunk in enumerate(lists.chunks):
+        starts, counts, items = _offsets(chunk)
+        gone = np.flatnonzero(np.asarray(chunk.is_null())) if chunk.null_count else np.empty(0, int)
+        missing.extend((base + gone).tolist())
+        score: pa.Array | None = None
+        if pa.types.is_struct(items.type):
+            names = [items.type.field(i).name for i in range(items.type.num_fields)]
+            id_name = next((n for n in schema.ID_NAMES if n in names), None)
+            if id_name is None:
+                raise InputError(where, f"{list_name} items {names}", "a field `id`")
+            score = items.field("score") if "score" in names else None
+            items = items.field(id_name)
+        used = np.ones(len(items), np.bool_)
+        if items.null_count or len(items) != counts.sum():
+            used = _used(starts, counts, len(items))
+        if items.null_count and (np.asarray(items.is_null()) & used).any():
+            raise InputError(where, f"null id inside {list_name}", "an id in every item")
+        if items.null_count:
+            items = items.fill_null("")
+        items = arrow.as_ids(where, f"{list_name}.id", pa.chunked_array([items])).chunk(0)
+        source = (SCORE_NONE, 0)
+        if score is not None and score.null_count < len(score):
+            score = _list_scores(where, list_name, score, used)
+            keep.append(score)
+            source = (SCORE_F64, score.buffers()[1].address + 8 * score.offset)
+        sources.append(source)
+        pieces.append(items)
+        present = np.ones(len(chunk), np.bool_)
+        present[gone] = False
+        segment = np.stack([np.full(len(chunk), index), starts, counts], 1)[present]
+        segments.append(segment)
+        owners.append(base + np.flatnonzero(present))
+        base += len(chunk)
+    case_strings = Strings.of(cases.chunks)
+    n = len(table)
+    at = np.empty((n, 2), np.int64)
+    row = 0
+    for index, chunk in enumerate(cases.chunks):
+        at[row : row + len(chunk), 0] = index
+        at[row : row + len(chunk), 1] = np.arange(len(chunk))
+        row += len(chunk)
+    trace_of = np.concatenate(owners).astype(np.int64) if owners else np.empty(0, np.int64)
+    empty = np.empty((0, 3), np.int64)
+    joined = np.concatenate(segments).astype(np.int64) if segments else empty
+    return Rows(
+        name, where, Strings.of(pieces),
+        np.array(sources, np.int64).reshape(-1, 2), RECORDED, joined, case_strings, at,
+        int(joined[:, 2].sum()), {},
+        traces=table, trace_of=trace_of, missing=missing, keep=keep,
+    )  # fmt: skip
+
+
+def _offsets(chunk: pa.Array) -> tuple[I64, I64, pa.Array]:
+    """Starts, counts and values of a list array of any layout; null lists count 0."""
+    kind = chunk.type
+    if pa.types.is_fixed_size_list(kind):
+        size = kind.list_size
+        starts = (np.arange(len(chunk), dtype=np.int64) + chunk.offset) * size
+        counts = np.full(len(chunk), size, np.int64)
+        values = chunk.values
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        offsets = np.asarray(chunk.offsets).astype(np.int64)
+        starts, counts, values = offsets[:-1], np.diff(offsets), chunk.values
+    else:  # list_view, large_list_view
+        starts = np.asarray(chunk.offsets).astype(np.int64)
+        counts, values = np.asarray(chunk.sizes).astype(np.int64), chunk.values
+    if chunk.null_count:
+        counts = np.where(np.asarray(chunk.is_null()), 0, counts)
+    return starts, counts, values
+
+
+def _used(starts: I64, counts: I64, n: int) -> Any:
+    """Which of the n list items some list owns."""
+    change = np.zeros(n + 1, np.int64)
+    np.add.at(change, starts[counts > 0], 1)
+    np.add.at(change, (starts + counts)[counts > 0], -1)
+    return np.cumsum(change)[:n] > 0
+
+
+def _list_scores(where: str, name: str, score: pa.Array, used: Any) -> pa.Array:
+    """Scores of list items as float64: null where no item has one, refused where some have."""
+    if score.null_count and (np.asarray(score.is_null()) & used).any():
+        raise InputError(
+            where, f"null score in some items of {name}", "a score in every item or in none",
+            "the recorded order is the rank: leave the scores out, or complete them",
+        )  # fmt: skip
+    if score.null_count:
+        score = score.fill_null(0.0)
+    return score if pa.types.is_float64(score.type) else score.cast(pa.float64(), safe=False)
+
+
+def is_nested(table: pa.Table) -> bool:
+    """Whether a table is a case batch: it has a list column of retrieved ids."""
+    name = arrow.find(table, ("ranked", "doc_ids", "ids", "retrieved_ids"))
+    if name is None:
+        return False
+    kind = table.schema.field(name).type
+    return pa.types.is_nested(kind) and not pa.types.is_struct(kind) and not pa.types.is_map(kind)

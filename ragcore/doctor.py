@@ -1,0 +1,47 @@
+"""`ragcore doctor`: what is installed, where compiled kernels are kept, and compiling them."""
+
+from __future__ import annotations
+
+import time
+
+from ragcore import provenance
+from ragcore.threads import default_threads
+
+
+def examine() -> str:
+    """Versions, processors and the kernel cache, one a line."""
+    from ragcore_kernels._jit import CACHE_DIR, JIT
+
+    lines = [f"{name:<16} {version or '(not installed)'}" for name, version in
+             provenance.versions().items()]  # fmt: skip
+    about = provenance.machine()
+    lines.append(f"{'system':<16} {about['system']}")
+    lines.append(f"{'threads':<16} {default_threads()}")
+    if not JIT:
+        lines.append(f"{'kernel cache':<16} off: compilation is disabled")
+    elif CACHE_DIR is None:
+        lines.append(
+            f"{'kernel cache':<16} none: no folder can be written, so every process compiles; "
+            "set RAGCORE_KERNELS_CACHE to a folder"
+        )
+    else:
+        kept = len(list(CACHE_DIR.glob("*.nbi")))
+        lines.append(f"{'kernel cache':<16} {CACHE_DIR} ({kept} kernels)")
+    return "\n".join(lines)
+
+
+def warm_up() -> str:
+    """Run every kernel of the main job once on a small example, so that it is compiled."""
+    import pyarrow as pa
+
+    from ragcore import score
+
+    begin = time.perf_counter()
+    rows = [(f"q{i % 3}", f"d{i}", float(-i)) for i in range(30)]
+    run = pa.table({"case_id": [r[0] for r in rows], "id": [r[1] for r in rows],
+                    "score": [r[2] for r in rows]})  # fmt: skip
+    qrels = {f"q{i}": {f"d{i}": 1, f"d{i + 3}": 2} for i in range(3)}
+    scores = score(run, qrels=qrels, duplicates="first", drop_identical_ids=True)
+    scores.summary()
+    scores.table()
+    return f"kernels ready after {time.perf_counter() - begin:.1f} s"

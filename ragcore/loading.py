@@ -1,0 +1,159 @@
+"""A path, a table or a mapping -> `columns.Rows`: the one place that looks at what came in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from ragcore_kernels.ranking import BY_SCORE, SCORE_F64
+
+from ragcore import columns
+from ragcore.columns import Rows, Strings
+from ragcore.errors import InputError, UsageError
+from ragcore.formats import arrow
+from ragcore.suites import manifest_of
+
+
+@dataclass
+class Loaded:
+    """A run, read: its rows, its manifest and where it came from (None = memory)."""
+
+    rows: Rows
+    manifest: dict[str, Any]
+    path: Path | None
+
+
+def load_runs(source: Any, threads: int, name: str = "", index: int = 0) -> list[Loaded]:
+    """The runs in one source: a file, a table, or ``{case: {id: score}}``.
+
+    A flat table with a `system` column holds one run a system.
+
+    Raises
+    ------
+    InputError, UsageError
+        If it cannot be read as a run.
+    """
+    path, table, text = _open(source, threads, "run", False)
+    where = str(path) if path else f"run {index + 1}"
+    given = name or (path.name.split(".")[0] if path else "")
+    if text is not None:
+        return [Loaded(_text_rows(text, where, given or text.tag), {}, path)]
+    assert table is not None
+    manifest = manifest_of(table)
+    given = given or manifest.get("run", "") or f"run{index + 1}"
+    if columns.is_nested(table):
+        return [Loaded(columns.nested_rows(table, where, given), manifest, path)]
+    parts = arrow.systems(table)
+    out = []
+    for system, part in parts:
+        label = given if len(parts) == 1 else system
+        out.append(
+            Loaded(columns.flat_rows(part, where, label, threads=threads), manifest, path)
+        )
+    return out
+
+
+def load_judgements(source: Any, threads: int, float_grades: bool = False) -> Rows:
+    """Judgements from a qrels file, a table, or ``{case: {id: grade}}``.
+
+    Raises
+    ------
+    InputError, UsageError
+        If they cannot be read.
+    """
+    path, table, text = _open(source, threads, "qrels", float_grades)
+    where = str(path) if path else "qrels"
+    if text is not None:
+        return _text_rows(text, where, "qrels")
+    assert table is not None
+    return columns.flat_rows(
+        table, where, "qrels", grades=True, float_grades=float_grades, threads=threads
+    )
+
+
+def _open(
+    source: Any, threads: int, kind: str, float_grades: bool
+) -> tuple[Path | None, pa.Table | None, Any]:
+    if isinstance(source, (str, PathLike)):
+        path = Path(source)
+        try:
+            with path.open("rb") as stream:
+                head = stream.read(8)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise InputError(path, reason, "a readable file", "check the path") from None
+        if arrow.is_arrow(head):
+            return path, arrow.read_table(path, head), None
+        if not head and path.suffix in (".arrow", ".feather", ".parquet", ".ipc"):
+            raise InputError(
+                path, "not an Arrow IPC file: it is empty", "a whole file", "write it again"
+            )
+        from ragcore.formats import trec
+
+        if kind == "run":
+            return path, None, trec.read_run(path, threads=threads)
+        return path, None, trec.read_qrels(path, threads=threads, float_grades=float_grades)
+    if isinstance(source, Mapping):
+        return None, _from_mapping(source, kind), None
+    if isinstance(source, (pa.Table, pa.RecordBatch)) or hasattr(source, "__arrow_c_stream__"):
+        return None, arrow.from_stream(source), None
+    raise UsageError(
+        f"cannot read a {kind} from {type(source).__name__}",
+        "give a path, an Arrow table or stream, or a mapping {case: {id: number}}",
+    )
+
+
+def _from_mapping(source: Mapping[Any, Any], kind: str) -> pa.Table:
+    """``{case: {id: number}}`` or ``{case: [(id, number), ...]}`` as a flat table."""
+    cases: list[str] = []
+    ids: list[str] = []
+    values: list[Any] = []
+    for case, inner in source.items():
+        pairs = inner.items() if isinstance(inner, Mapping) else inner
+        for key, value in pairs:
+            cases.append(_as_id(case))
+            ids.append(_as_id(key))
+            values.append(value.item() if hasattr(value, "item") else value)
+    name = "score" if kind == "run" else "relevance"
+    try:
+        numbers = pa.array(values, pa.float64() if kind == "run" or not values else None)
+        if not values and kind != "run":
+            numbers = pa.array([], pa.int32())
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(kind, f"{name}: {error}", "one number for each document") from None
+    return pa.table({"case_id": pa.array(cases, pa.string()), "id": pa.array(ids, pa.string()),
+                     name: numbers})  # fmt: skip
+
+
+def _as_id(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _text_rows(text: Any, where: str, name: str) -> Rows:
+    """Rows of a TREC text table, over its buffers."""
+    documents, cases, values, segments, at = [], [], [], [], []
+    for piece, block in enumerate(text.blocks):
+        documents.append(_strings(block.doc_offsets, block.doc_data))
+        cases.append(_strings(block.query_offsets, block.query_data))
+        values.append((SCORE_F64, block.values.ctypes.data))
+        starts = block.segment_rows[:-1]
+        n = starts.size
+        segments.append(np.stack([np.full(n, piece), starts, np.diff(block.segment_rows)], 1))
+        at.append(np.stack([np.full(n, piece), np.arange(n)], 1))
+    none = np.empty((0, 3), np.int64)
+    return Rows(
+        name, where, Strings.of(documents), np.array(values, np.int64).reshape(-1, 2), BY_SCORE,
+        np.concatenate(segments).astype(np.int64) if segments else none, Strings.of(cases),
+        np.concatenate(at).astype(np.int64) if at else none[:, :2], text.n_rows,
+        dict(text.notes), position=lambda row: {"line": text.line(row)}, keep=[text],
+    )  # fmt: skip
+
+
+def _strings(offsets: Any, data: Any) -> pa.Array:
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)

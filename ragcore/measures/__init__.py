@@ -1,0 +1,1 @@
+"""What is measured: the registry of names, and one module a layer."""

@@ -1,0 +1,436 @@
+"""Drives the ranking kernels: one run against the judgements, over threads.
+
+Here rankings get their judgements, and what is wrong with one becomes an error that names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from ragcore_kernels import ids as kernel_ids
+from ragcore_kernels import measures as kernel_measures
+from ragcore_kernels import ranking as kernel
+from ragcore_kernels.layout import F64, I64
+from ragcore_kernels.ranking import CONFLICTING_GRADES, DUPLICATE_ROW, NAN_SCORE, UNTIDY
+
+from ragcore import schema
+from ragcore.columns import CaseCodes, Rows
+from ragcore.errors import InputError, UsageError
+from ragcore.measures.ranked import Specification
+from ragcore.threads import run_split
+
+DUPLICATES = ("error", "first", "last", "max")
+SERIAL_ROWS = 400_000  # below this, a second thread costs more than it brings
+
+
+@dataclass
+class Labels:
+    """Judgements, grouped: one group a judged case, or a case in one language.
+
+    Attributes
+    ----------
+    rows : the judgements.
+    segments, offsets : grouped segments of `rows`.
+    case_of : (n_groups,), code of the case.
+    lang_of : language of each group, or None where judgements know none.
+    status : (n_groups,), `schema.OK`, or `schema.DISPUTED` for what is not to be scored.
+    from_cases : whether they come from a suite's cases rather than from qrels.
+    """
+
+    rows: Rows
+    segments: I64
+    offsets: I64
+    case_of: I64
+    lang_of: list[str | None] | None
+    status: Any
+    from_cases: bool
+    n_cases: int
+
+    def __post_init__(self) -> None:
+        counts = np.concatenate([[0], np.cumsum(self.segments[:, 2])])
+        self.row_offsets: I64 = counts[self.offsets].astype(np.int64)
+        self.grades = np.ascontiguousarray(self.rows.values[:, 1])
+
+
+def grouped(segments: I64, codes: I64, n_groups: int) -> tuple[I64, I64]:
+    """Segments side by side by group, and where each group begins."""
+    offsets = np.zeros(n_groups + 1, np.int64)
+    order = np.empty(len(codes), np.int64)
+    kernel_ids.group(codes, offsets, order)
+    return np.ascontiguousarray(segments[order[: offsets[-1]]]), offsets
+
+
+def labels_of_qrels(rows: Rows, codes: CaseCodes) -> Labels:
+    """Judgements that know no language: one group a case id."""
+    found = codes.add(rows.case_ids, rows.case_at)
+    n = codes.count
+    segments, offsets = grouped(rows.segments, found, n)
+    status = np.zeros(n, np.int8)
+    return Labels(rows, segments, offsets, np.arange(n), None, status, False, n)
+
+
+def labels_of_cases(rows: Rows, codes: CaseCodes, langs: list[str | None], status: Any) -> Labels:
+    """Judgements of a suite: one group a row of its cases."""
+    found = codes.add(rows.case_ids, rows.case_at)
+    n = len(found)
+    seen: dict[tuple[int, str | None], int] = {}
+    for row, (code, lang) in enumerate(zip(found.tolist(), langs, strict=True)):
+        if (code, lang) in seen:
+            name = rows.case_ids.text(*rows.case_at[row].tolist())
+            raise InputError(
+                rows.where, f"case {name!r} in language {lang!r} stands twice (row "
+                f"{seen[code, lang] + 1} too)", "one row for each case and language", row=row + 1,
+            )  # fmt: skip
+        seen[code, lang] = row
+    return Labels(
+        rows, rows.segments, np.arange(n + 1), found, langs, status, True, codes.count
+    )
+
+
+@dataclass
+class Rankings:
+    """The rankings of one run: judged cases first, those without a ranking empty.
+
+    Attributes
+    ----------
+    segments, offsets : rows of each ranking.
+    label_of, case_of : group of judgements or -1; code of the case.
+    lang, repeat : of each ranking, or None where the run knows neither.
+    state : (n,), int8 base state: ok, missing or failed (no list recorded), disputed (labels).
+    absent : (n,), True for judged cases that the run has no ranking of.
+    row_of : (n,), row of the run's trace table, -1 without one.
+    """
+
+    segments: I64
+    offsets: I64
+    label_of: I64
+    case_of: I64
+    lang: list[str | None] | None
+    repeat: list[int | None] | None
+    state: Any
+    absent: Any
+    row_of: I64
+
+    def __len__(self) -> int:
+        """How many rankings."""
+        return self.label_of.size
+
+
+def rankings_of(rows: Rows, labels: Labels, codes: CaseCodes) -> Rankings:
+    """Bring a run's rows and the judgements together.
+
+    Raises
+    ------
+    InputError
+        If a trace stands twice, or a run without languages meets a case in several.
+    """
+    found = codes.add(rows.case_ids, rows.case_at)
+    if rows.traces is None:
+        return _flat_rankings(rows, labels, found)
+    return _trace_rankings(rows, labels, found)
+
+
+def _group_by_case(rows: Rows, labels: Labels, n_codes: int) -> I64:
+    """Code -> its only group, -1 for none."""
+    if not labels.from_cases:
+        out = np.full(n_codes, -1, np.int64)
+        out[: labels.n_cases] = np.arange(labels.n_cases)
+        return out
+    out = np.full(n_codes, -1, np.int64)
+    counts = np.bincount(labels.case_of, minlength=n_codes)
+    if (counts > 1).any():
+        raise InputError(
+            rows.where, "a run without languages",
+            "the language of each ranking, as the suite has cases in several",
+            "write a case batch with the columns case_id, lang, ranked",
+        )  # fmt: skip
+    out[labels.case_of] = np.arange(len(labels.case_of))
+    return out
+
+
+def _flat_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
+    n_judged = labels.n_cases
+    extra = np.unique(found[found >= n_judged])
+    if extra.size:
+        index = np.where(found < n_judged, found, n_judged + np.searchsorted(extra, found))
+    else:
+        index = found
+    case_of = np.concatenate([np.arange(n_judged), extra]).astype(np.int64)
+    segments, offsets = grouped(rows.segments, index, case_of.size)
+    top = int(max(n_judged, extra[-1] + 1 if extra.size else 0))
+    label_of = _group_by_case(rows, labels, top)[case_of]
+    state = np.zeros(case_of.size, np.int8)
+    judged = label_of >= 0
+    state[judged] = labels.status[label_of[judged]]
+    absent = judged & (offsets[1:] == offsets[:-1])
+    none = np.full(case_of.size, -1, np.int64)
+    return Rankings(segments, offsets, label_of, case_of, None, None, state, absent, none)
+
+
+def _trace_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
+    table = rows.traces
+    assert table is not None
+    assert rows.trace_of is not None
+    names = table.column_names
+    n = len(found)
+    lang: list[str | None] = table["lang"].to_pylist() if "lang" in names else [None] * n
+    repeat: list[int | None] = table["repeat"].to_pylist() if "repeat" in names else [None] * n
+    group: dict[tuple[int, str | None], int] = {}
+    langs_of: dict[int, list[str | None]] = {}
+    for g, code in enumerate(labels.case_of.tolist()):
+        language = labels.lang_of[g] if labels.lang_of else None
+        group[code, language] = g
+        langs_of.setdefault(code, []).append(language)
+    label_of = np.full(n, -1, np.int64)
+    seen: dict[tuple[int, str | None, int | None], int] = {}
+    for row, code in enumerate(found.tolist()):
+        known = langs_of.get(code, [])
+        language = lang[row]
+        if labels.lang_of is None:
+            label_of[row] = group.get((code, None), -1)
+        elif language is None and len(known) == 1:
+            lang[row] = language = known[0]
+            label_of[row] = group[code, language]
+        else:
+            label_of[row] = group.get((code, language), -1)
+        key = (code, language, repeat[row])
+        if key in seen:
+            name = rows.case_ids.text(*rows.case_at[row].tolist())
+            raise InputError(
+                rows.where, f"case {name!r}, language {language!r}, repeat {repeat[row]!r} stands "
+                f"twice (row {seen[key] + 1} too)", "one row for each case, language and repeat",
+                "number the repeats in the column `repeat`", row=row + 1,
+            )  # fmt: skip
+        seen[key] = row
+    present = set(found.tolist())
+    lost = [g for g, code in enumerate(labels.case_of.tolist()) if code not in present]
+    state = np.zeros(n + len(lost), np.int8)
+    errors = table["error"].to_pylist() if "error" in names else [None] * n
+    for row in rows.missing:
+        state[row] = schema.FAILED if errors[row] is not None else schema.MISSING
+    label_of = np.concatenate([label_of, np.array(lost, np.int64)])
+    judged = (label_of >= 0) & (state == schema.OK)
+    state[judged] = labels.status[label_of[judged]]
+    segments, offsets = grouped(rows.segments, rows.trace_of, n + len(lost))
+    absent = np.zeros(n + len(lost), np.bool_)
+    absent[n:] = True
+    case_of = np.concatenate([found, labels.case_of[np.array(lost, np.int64)]]).astype(np.int64)
+    lang += [labels.lang_of[g] if labels.lang_of else None for g in lost]
+    row_of = np.concatenate([np.arange(n), np.full(len(lost), -1)]).astype(np.int64)
+    return Rankings(
+        segments, offsets, label_of, case_of, lang, repeat + [None] * len(lost), state, absent,
+        row_of,
+    )  # fmt: skip
+
+
+@dataclass
+class Options:
+    """How rankings are read; see `ragcore.score`."""
+
+    duplicates: str = "error"
+    drop_identical_ids: bool = False
+    max_depth: int = 0
+    threads: int = 1
+
+
+@dataclass
+class Hits:
+    """What the kernels found: hits of every ranking, and the rest that measures need."""
+
+    labels: Labels
+    rankings: Rankings
+    offsets: I64
+    ranks: Any
+    grades: Any
+    ideal: Any
+    stats: I64
+    top: I64
+    cuts: list[int]
+    options: Options
+
+    def evaluate(self, spec: Specification, parts: bool = False) -> tuple[F64, F64]:
+        """Values (n_measures, n_rankings), and numerators and denominators if wanted."""
+        n_rows, n = spec.spec.shape[0], len(self.rankings)
+        out = np.empty((n_rows, n))
+        quotients = np.empty((2, n_rows, n if parts else 0))
+
+        def work(begin: int, end: int) -> None:
+            kernel_measures.evaluate(
+                spec.spec, spec.params, spec.gains, self.options.max_depth, begin, end,
+                self.rankings.label_of, self.offsets, self.ranks, self.grades,
+                self.labels.row_offsets, self.ideal, self.stats, out, quotients,
+            )  # fmt: skip
+
+        run_split(work, n, len(self.cuts) - 1, self.cuts)
+        if spec.plain:
+            return out, quotients
+        values = np.stack([out[rows].mean(0) for rows in spec.rows])
+        if parts:
+            quotients = np.stack(
+                [[q[r][0] if r.stop - r.start == 1 else np.full(n, np.nan) for r in spec.rows]
+                 for q in quotients]
+            )  # fmt: skip
+        return values, quotients
+
+
+def find_hits(rows: Rows, labels: Labels, rankings: Rankings, options: Options) -> Hits:
+    """Ranks and grades of the judged documents in every ranking of a run.
+
+    Raises
+    ------
+    InputError
+        If a score is NaN, a document stands twice in a ranking (unless `options` mend that) or
+        is judged twice with different grades.
+    """
+    n = len(rankings)
+    sizes = np.diff(labels.row_offsets)
+    room = np.where(rankings.label_of >= 0, sizes[rankings.label_of] if sizes.size else 0, 0)
+    offsets = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)
+    ranks = np.empty(int(offsets[-1]), np.int32)
+    grades = np.empty(int(offsets[-1]), np.int32)
+    ideal = np.empty(int(labels.row_offsets[-1]), np.int32)
+    stats = np.empty((n, kernel.STAT_FIELDS), np.int64)
+    cuts = _cuts(rankings, rows.n_rows, options.threads)
+    shared = (
+        rows.ids.table, rows.values, rankings.segments, rankings.offsets,
+        labels.rows.ids.table, labels.grades, labels.segments, labels.offsets, rankings.label_of,
+    )  # fmt: skip
+
+    def work(begin: int, end: int) -> None:
+        kernel.find_hits(
+            *shared, begin, end, rows.order, offsets, ranks, grades, labels.row_offsets, ideal,
+            stats,
+        )  # fmt: skip
+
+    run_split(work, n, len(cuts) - 1, cuts)
+    problem = stats[:, kernel.PROBLEM]
+    mend = problem == UNTIDY
+    if options.duplicates != "error":
+        mend |= problem == DUPLICATE_ROW
+    if options.drop_identical_ids:
+        mend |= (problem != NAN_SCORE) & (problem != CONFLICTING_GRADES)
+        if options.duplicates == "error":
+            mend &= problem != DUPLICATE_ROW
+    if mend.any():
+        from ragcore_kernels import order
+
+        own = np.empty((0, 2), np.int64)
+        if options.drop_identical_ids:
+            own = _own_ids(rows, rankings)
+        order.tidy(
+            *shared, np.flatnonzero(mend), rows.order, DUPLICATES.index(options.duplicates), own,
+            offsets, ranks, grades, stats,
+        )  # fmt: skip
+    if problem.any():
+        _raise_problem(rows, labels, rankings, stats)
+    has = (rankings.label_of >= 0) & (stats[:, kernel.N_JUDGED] > 0)
+    top = np.full(n, -1, np.int64)
+    top[has] = ideal[labels.row_offsets[rankings.label_of[has]]]
+    return Hits(labels, rankings, offsets, ranks, grades, ideal, stats, top, cuts, options)
+
+
+def _cuts(rankings: Rankings, n_rows: int, threads: int) -> list[int]:
+    """Where to split the rankings so that each thread gets about as many rows."""
+    n = len(rankings)
+    if threads <= 1 or n_rows < SERIAL_ROWS or n < 2:
+        return [0, n]
+    rows = np.concatenate([[0], np.cumsum(rankings.segments[:, 2])])[rankings.offsets]
+    wanted = rows[-1] * np.arange(1, threads) // threads
+    inner = np.searchsorted(rows, wanted).tolist()
+    return [0, *(int(i) for i in inner), n]
+
+
+def _own_ids(rows: Rows, rankings: Rankings) -> I64:
+    """Address and length of the case id of each ranking, as the run writes it."""
+    own = np.zeros((len(rankings), 2), np.int64)
+    own[:, 1] = -1
+    names = CaseCodes()
+    first = names.add(rows.case_ids, rows.case_at)
+    where = rankings.row_of if rows.traces is not None else None
+    if where is not None:
+        known = where >= 0
+        own[known] = names.keys[first[where[known]]]
+        return own
+    starts = rankings.offsets[:-1]
+    filled = rankings.offsets[1:] > starts
+    key = {tuple(s): c for s, c in zip(rows.segments[:, :2].tolist(), first.tolist(), strict=True)}
+    for t in np.flatnonzero(filled):
+        own[t] = names.keys[key[tuple(rankings.segments[starts[t], :2].tolist())]]
+    return own
+
+
+def _raise_problem(rows: Rows, labels: Labels, rankings: Rankings, stats: I64) -> None:
+    """Raise for the fault that comes first in its file."""
+    faults = [
+        (int(kind), int(stats[t, kernel.PROBLEM_A]), int(stats[t, kernel.PROBLEM_B]), int(t))
+        for t in np.flatnonzero(stats[:, kernel.PROBLEM])
+        if (kind := stats[t, kernel.PROBLEM]) != UNTIDY
+    ]
+    if not faults:
+        return
+    first = {}
+    for kind, a, b, _ in faults:
+        place = (b if kind != NAN_SCORE else a, a)
+        first[kind] = min(place, first.get(kind, place))
+    if CONFLICTING_GRADES in first:
+        b, a = first[CONFLICTING_GRADES]
+        case, document = _names(labels.rows, b)
+        raise InputError(
+            labels.rows.where, f"document {document!r} of case {case!r} is judged twice with "
+            f"different grades (also {_place(labels.rows, a)})", "one grade for each document",
+            "keep the right one", **labels.rows.position(b),
+        )  # fmt: skip
+    if NAN_SCORE in first:
+        row, _ = first[NAN_SCORE]
+        case, document = _names(rows, row)
+        raise InputError(
+            rows.where, f"score of document {document!r} of case {case!r} is NaN", "a number",
+            "a NaN has no place in an order: drop the row or give it a score",
+            **rows.position(row),
+        )  # fmt: skip
+    b, a = first[DUPLICATE_ROW]
+    case, document = _names(rows, b)
+    raise InputError(
+        rows.where, f"duplicate document {document!r} of case {case!r} (also {_place(rows, a)})",
+        "each document once in a ranking", "keep one with --duplicates first, last or max",
+        **rows.position(b),
+    )  # fmt: skip
+
+
+def _place(rows: Rows, row: int) -> str:
+    (kind, number), *_ = rows.position(row).items()
+    return f"{kind} {number}"
+
+
+def _names(rows: Rows, row: int) -> tuple[str, str]:
+    """Case id and document id of a row of the whole column."""
+    base = rows.ids.table[:, 7]
+    piece = int(np.searchsorted(base, row, side="right")) - 1
+    inside = row - int(base[piece])
+    mine = rows.segments[:, 0] == piece
+    starts = rows.segments[:, 1]
+    owner = np.flatnonzero(mine & (starts <= inside) & (inside < starts + rows.segments[:, 2]))
+    segment = int(owner[0])
+    at = rows.case_at[segment if rows.trace_of is None else int(rows.trace_of[segment])]
+    return rows.case_ids.text(*at.tolist()), rows.ids.text(piece, inside)
+
+
+def check_scale(measures: list[Any], hits: Hits) -> None:
+    """Refuse ERR on grades above its scale.
+
+    Raises
+    ------
+    UsageError
+        If a judged grade is higher than `max`.
+    """
+    for one in measures:
+        highest = int(hits.top.max(initial=-1))
+        if one.definition.name == "ERR" and highest > one.params["max"]:
+            raise UsageError(
+                f"measure {one.text!r}: grade {highest} is above its scale 0..{one.params['max']}",
+                f"say the scale: ERR(max={highest})@{one.k or 20}",
+            )
+
+

@@ -1,0 +1,161 @@
+"""Tables on the terminal and as tsv, jsonl, Markdown and Arrow; files appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import tempfile
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+FORMATS = ("table", "tsv", "jsonl", "md", "arrow")
+_STATES = (("na", "n_na"), ("missing", "n_missing"))
+_RARE = (("disputed", "n_disputed"), ("failed", "n_failed"))
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that gets its name only when all of it is on the disk.
+
+    It is written beside `path` under a temporary name, synced and renamed; after an error, or if
+    the process is killed, `path` is what it was before.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        part.chmod(0o666 & ~mask)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def write_arrow(table: pa.Table, stream: IO[bytes]) -> None:
+    """An Arrow IPC file; dictionaries that differ between chunks are unified."""
+    with pa.ipc.new_file(stream, table.schema) as writer:
+        writer.write_table(table.unify_dictionaries().combine_chunks())
+
+
+def render(table: pa.Table, form: str) -> bytes:
+    """`table` in one of the text formats.
+
+    tsv has every column at four places, jsonl every column at full precision, null where there
+    is no number; table and md are for people and leave out what is empty.
+    """
+    if form == "jsonl":
+        lines = [json.dumps(_finite(row), ensure_ascii=False) for row in table.to_pylist()]
+        return "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace")
+    if form == "tsv":
+        lines = ["\t".join(table.column_names)]
+        lines += ["\t".join(_cell(v) for v in row.values()) for row in table.to_pylist()]
+        return "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace")
+    rows = table.to_pylist()
+    head, body = _summary(rows) if "slice" in table.column_names else _cases(rows)
+    lines = _markdown(head, body) if form == "md" else _aligned(head, body)
+    return "".join(line.rstrip() + "\n" for line in lines).encode("utf-8", "backslashreplace")
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows neither NaN nor infinity."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.items()
+    }
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return str(value).replace("\t", " ").replace("\n", " ")
+
+
+def count(value: float | None) -> str:
+    """A sum or count: whole where it is whole, else four places."""
+    if value is None:
+        return ""
+    return str(int(value)) if value == int(value) else f"{value:.4f}"
+
+
+def _number(row: dict[str, Any]) -> str:
+    mean = row["mean"]
+    if mean is None:
+        return "-"
+    return count(mean) if row["denominator"] is None else f"{mean:.4f}"
+
+
+def _fraction(row: dict[str, Any]) -> str:
+    if row["denominator"] is None:
+        return ""
+    return f"{count(row['numerator'])}/{count(row['denominator'])}"
+
+
+def _interval(row: dict[str, Any]) -> str:
+    if row["ci_low"] is None:
+        return ""
+    text = f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]"
+    method = row["ci_method"] or "exact"
+    return text if method == "exact" else f"{text} {method.removeprefix('exact')}"
+
+
+def _summary(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    several_runs = len({row["run"] for row in rows}) > 1
+    sliced = any(row["slice"] != "all" for row in rows)
+    states = [*_STATES, *(s for s in _RARE if any(row[s[1]] for row in rows))]
+    noted = any(row["note"] for row in rows)
+    head = ["run"] * several_runs + ["slice"] * sliced
+    head += ["measure", "value", "n/d", "95% exact", *(name for name, _ in states)]
+    head += ["note"] * noted
+    body = []
+    for row in rows:
+        line = [row["run"]] * several_runs + [row["slice"]] * sliced
+        line += [row["measure"], _number(row), _fraction(row), _interval(row)]
+        line += [str(row[column]) for _, column in states]
+        body.append(line + [row["note"] or ""] * noted)
+    return head, body
+
+
+def _cases(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    names = ["run", "case_id", "lang", "repeat", "measure", "value", "numerator", "denominator",
+             "state", "reason"]  # fmt: skip
+    shown = [n for n in names if any(row[n] is not None for row in rows)]
+    return shown, [[_cell(row[n]) for n in shown] for row in rows]
+
+
+def _width(text: str) -> int:
+    """Columns that a terminal gives to `text`; wide characters take two."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def _aligned(head: list[str], body: list[list[str]]) -> list[str]:
+    widths = [max(_width(line[i]) for line in [head, *body]) for i in range(len(head))]
+    right = {"value", "n/d", "na", "missing", "disputed", "failed", "numerator", "denominator"}
+    out = []
+    for line in [head, *body]:
+        cells = []
+        for name, text, width in zip(head, line, widths, strict=True):
+            room = " " * (width - _width(text))
+            cells.append(room + text if name in right else text + room)
+        out.append("  ".join(cells))
+    return out
+
+
+def _markdown(head: list[str], body: list[list[str]]) -> list[str]:
+    out = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return out + ["| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in body]

@@ -1,0 +1,128 @@
+"""Scores of one run: values and states of every ranking, and as rows of `schema.SCORES`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from ragcore_kernels.layout import F64, I64
+
+from ragcore import schema
+from ragcore.columns import CaseCodes
+from ragcore.measures.registry import Measure
+
+NO_RELEVANT, EMPTY, UNDEFINED, NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL, NO_COLUMN = (
+    "no-relevant", "empty-ranking", "undefined", "nothing-required", "not-recorded", "error",
+    "label-not-final", "no-column",
+)  # fmt: skip
+
+
+@dataclass
+class Audit:
+    """What did not join, and what was noticed; lists hold case ids.
+
+    Attributes
+    ----------
+    missing_in_run : judged, but the run has no ranking: scored as empty (or left out by policy).
+    not_judged : in the run, but not judged at all: never part of a mean.
+    no_relevant : judged, but nothing is relevant: 0 or na, by policy.
+    no_judgements : in the suite, but without any evidence.
+    near_misses : (id in the run, judged id, how they differ) for ids that would join but for
+        padding, case, Unicode form or white space; cases first, then documents.
+    near_missed : rankings looked at for near misses of documents, and rankings in all.
+    warnings : sentences for people.
+    counts : everything counted, by name.
+    """
+
+    missing_in_run: list[str] = field(default_factory=list)
+    not_judged: list[str] = field(default_factory=list)
+    no_relevant: list[str] = field(default_factory=list)
+    no_judgements: list[str] = field(default_factory=list)
+    near_misses: list[tuple[str, str, str]] = field(default_factory=list)
+    near_missed: tuple[int, int] = (0, 0)
+    warnings: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class RunScores:
+    """Every measure of every ranking of one run.
+
+    Attributes
+    ----------
+    name, where : of the run.
+    measures : columns of what follows.
+    values : (n_measures, n), NaN where the state is not ok.
+    states : (n_measures, n), int8, see `schema.STATES`.
+    case_of : (n,), code of the case.
+    lang, repeat : of each ranking, or None.
+    row_of, label_of : (n,), row of the run's table and of the suite's cases, or -1.
+    codes : the cases' ids behind the codes.
+    policy : the policies that shaped the numbers, by name.
+    """
+
+    name: str
+    where: str
+    measures: list[Measure]
+    values: F64
+    states: Any
+    case_of: I64
+    lang: list[str | None] | None
+    repeat: list[int | None] | None
+    row_of: I64
+    label_of: I64
+    codes: CaseCodes
+    policy: dict[str, str]
+    zeroed: dict[str, int] = field(default_factory=dict)
+    traces: pa.Table | None = None
+    cases: pa.Table | None = None
+    empty: Any = None
+    quotients: Any = None
+
+    @cached_property
+    def case_names(self) -> list[str]:
+        """Case id of every code; made when first asked for, as plain scores need none."""
+        return self.codes.names()
+
+    def reasons(self, m: int) -> list[str | None]:
+        """Why each ranking has the state it has, for one measure."""
+        states = self.states[m]
+        if not states.any():
+            return [None] * states.size
+        name = self.measures[m].definition.name
+        na = EMPTY if name == "Judged" else NO_RELEVANT
+        if name == "retrieval.coverage":
+            na = NOT_REQUIRED
+        words = [None, na, NOT_RECORDED, LABEL, ERROR]
+        return [words[s] for s in states.tolist()]
+
+    def table(self) -> pa.Table:
+        """`schema.SCORES`: one row a measure and ranking, none dropped."""
+        n = self.case_of.size
+        m = len(self.measures)
+        values = self.values.ravel()
+        ok = self.states.ravel() == schema.OK
+        numerators, denominators = self.quotients() if self.quotients else (values, values)
+        names = np.array(self.case_names, object)[self.case_of].tolist()
+        codes = self.states.ravel().astype(np.int32)
+        states = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(schema.STATES))
+        reasons = [word for i in range(m) for word in self.reasons(i)]
+        return pa.table(
+            [
+                pa.array([self.name] * (n * m), pa.string()),
+                pa.array(names * m, pa.string()),
+                pa.array((self.lang or [None] * n) * m, pa.string()),
+                pa.array((self.repeat or [None] * n) * m, pa.int16()),
+                pa.array([one.text for one in self.measures for _ in range(n)], pa.string()),
+                pa.array(values, mask=~ok),
+                pa.array(numerators.ravel(), mask=~ok | np.isnan(numerators.ravel())),
+                pa.array(denominators.ravel(), mask=~ok | np.isnan(denominators.ravel())),
+                states.cast(schema.DICT),
+                pa.array(reasons, pa.string()).dictionary_encode().cast(schema.DICT),
+                pa.array([None] * (n * m), pa.string()).dictionary_encode().cast(schema.DICT),
+            ],
+            schema=schema.SCORES,
+        )

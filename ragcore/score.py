@@ -1,0 +1,399 @@
+"""The main job: runs x judgements -> scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from ragcore_kernels import ranking as kernel
+
+from ragcore import audits, schema, summary
+from ragcore.columns import CaseCodes, Rows
+from ragcore.errors import InputError, UsageError
+from ragcore.loading import Loaded, load_judgements, load_runs
+from ragcore.measures import engine, ranked, registry
+from ragcore.measures.engine import Labels, Options
+from ragcore.measures.registry import Measure
+from ragcore.results import Audit, RunScores
+from ragcore.suites import Suite, find_suite, judgements, open_suite
+from ragcore.threads import default_threads
+
+TOPICS = ("judged", "common")
+NO_RELEVANT = ("zero", "na")
+
+
+class Scores:
+    """Scores of some runs against one set of judgements.
+
+    Attributes
+    ----------
+    runs : one `RunScores` a run.
+    suite : the suite, or None where judgements came from qrels.
+    policy : the policies that shaped the numbers.
+    """
+
+    def __init__(
+        self, runs: list[RunScores], suite: Suite | None, policy: dict[str, str], pending: list[Any]
+    ) -> None:
+        self.runs, self.suite, self.policy = runs, suite, policy
+        self._pending = pending
+        self._audits: list[Audit] | None = None
+
+    @property
+    def measures(self) -> list[str]:
+        """Names of the measures, as they were given."""
+        return [one.text for one in self.runs[0].measures]
+
+    @property
+    def audits(self) -> list[Audit]:
+        """What did not join, one a run; worked out when first asked for."""
+        if self._audits is None:
+            self._audits = [audits.audit(*given) for given in self._pending]
+            for audit in self._audits:
+                if self.suite is not None:
+                    audit.counts["suite cases"] = self.suite.cases.num_rows
+        return self._audits
+
+    def _run(self, run: str | int | None) -> RunScores:
+        if run is None or isinstance(run, int):
+            return self.runs[run or 0]
+        found = next((one for one in self.runs if one.name == run), None)
+        if found is None:
+            raise UsageError(f"no run {run!r}", f"runs: {', '.join(r.name for r in self.runs)}")
+        return found
+
+    def _measure(self, run: RunScores, measure: str) -> int:
+        names = [one.text for one in run.measures]
+        if measure not in names:
+            raise UsageError(f"measure {measure!r} was not scored", f"scored: {', '.join(names)}")
+        return names.index(measure)
+
+    def mean(self, measure: str, run: str | int | None = None) -> float:
+        """The aggregate over cases, as it is printed; NaN if no case has a value."""
+        one = self._run(run)
+        m = self._measure(one, measure)
+        cell = summary.case_values(one, m)
+        return summary.aggregate(one.measures[m].aggregate, cell.values)[0]
+
+    def means(self, run: str | int | None = None) -> dict[str, float]:
+        """`mean` of every measure."""
+        return {name: self.mean(name, run) for name in self.measures}
+
+    def _rankings(self, run: RunScores, case: str) -> np.ndarray[Any, Any]:
+        codes = [c for c, name in enumerate(run.case_names) if name == case]
+        return np.flatnonzero(np.isin(run.case_of, codes))
+
+    def value(self, measure: str, case: str, run: str | int | None = None) -> float | None:
+        """One case's value, the mean over its languages and repeats; None if it has none."""
+        one = self._run(run)
+        m = self._measure(one, measure)
+        cell = summary.case_values(one, m, self._rankings(one, case))
+        return float(cell.values[0]) if cell.values.size else None
+
+    def state(self, measure: str, case: str, run: str | int | None = None) -> str | None:
+        """One case's state, or None if it is not among the scored."""
+        one = self._run(run)
+        m = self._measure(one, measure)
+        cell = summary.case_values(one, m, self._rankings(one, case))
+        return next((state for state, count in cell.counts.items() if count), None)
+
+    def per_case(self, measure: str, run: str | int | None = None) -> dict[str, float | None]:
+        """Every scored case's value, in the judgements' order."""
+        one = self._run(run)
+        order = dict.fromkeys(one.case_names[c] for c in one.case_of.tolist())
+        return {case: self.value(measure, case, run) for case in order}
+
+    def table(self) -> pa.Table:
+        """`schema.SCORES`: one row a run, ranking and measure."""
+        return pa.concat_tables([run.table() for run in self.runs])
+
+    def summary(self, by: Sequence[str] = (), level: float = 0.95) -> pa.Table:
+        """`schema.SUMMARY`: one row a run, measure and slice, with exact intervals."""
+        return summary.summarise(self.runs, tuple(by), level)
+
+
+def score(
+    runs: Any,
+    *,
+    suite: str | PathLike[str] | None = None,
+    qrels: Any = None,
+    measures: Sequence[str] | None = None,
+    topics: str = "judged",
+    no_relevant: str | None = None,
+    duplicates: str = "error",
+    rel: int = 1,
+    max_depth: int | None = None,
+    allow_empty: bool = False,
+    drop_identical_ids: bool = False,
+    normalize_ids: str | None = None,
+    float_grades: bool = False,
+    threads: int | None = None,
+    names: Sequence[str] | None = None,
+) -> Scores:
+    """Score runs against a suite or qrels.
+
+    Parameters
+    ----------
+    runs : a path, an Arrow table or stream, or ``{case: {id: score}}``; or a list of these.
+    suite, qrels : what the runs are judged by; at most one. With neither, the suite that the
+        first run's manifest names.
+    measures : names in any notation; None = the suite's own, or the standard ones.
+    topics : ``judged`` averages over all judged cases, a missing one scored as an empty ranking
+        (trec_eval -c); ``common`` over those that the run has.
+    no_relevant : what a case without a relevant document is: ``zero`` (trec_eval; the default
+        with qrels) or ``na`` (the default with a suite).
+    duplicates : a document twice in a ranking: ``error``, or which one stays: ``first``,
+        ``last``, ``max``.
+    rel : least grade that counts as relevant, where a measure does not say.
+    max_depth : ranks kept of every ranking (trec_eval -M).
+    allow_empty : let a run without any row score, as empty everywhere.
+    drop_identical_ids : leave out the document whose id is the case's.
+    normalize_ids : ``nfc`` compares ids in Unicode NFC; collisions are refused.
+    float_grades : take grades like 1.0, if they are whole numbers.
+    threads : workers; the result does not depend on them. None = all processors.
+    names : names of the runs, if not their files'.
+
+    Returns
+    -------
+    Scores
+
+    Raises
+    ------
+    InputError
+        If a file or table breaks its contract; the message says where, what and how to mend it.
+    UsageError
+        If an argument cannot be honoured.
+    """
+    _check("topics", topics, TOPICS)
+    _check("duplicates", duplicates, engine.DUPLICATES)
+    if no_relevant is not None:
+        _check("no_relevant", no_relevant, NO_RELEVANT)
+    if normalize_ids not in (None, "nfc"):
+        raise UsageError(f"normalize_ids={normalize_ids!r}", "None or 'nfc'")
+    if max_depth is not None and max_depth < 1:
+        raise UsageError(f"max_depth={max_depth}", "1 or more")
+    workers = threads or default_threads()
+    loaded = _load_all(runs, workers, names)
+    for one in loaded:
+        if one.rows.n_rows == 0 and not allow_empty:
+            raise InputError(
+                one.rows.where, "no row at all", "at least one retrieved document",
+                "if it is meant to be empty, say --allow-empty",
+            )  # fmt: skip
+    opened = _judge(suite, qrels, loaded[0])
+    policy = {
+        "topics": topics,
+        "no_relevant": no_relevant or ("na" if opened is not None else "zero"),
+        "duplicates": duplicates,
+        "rel": str(rel),
+        "order": "recorded" if loaded[0].rows.order == kernel.RECORDED else "score, then id",
+    }
+    options = Options(duplicates, drop_identical_ids, max_depth or 0, workers)
+    codes = CaseCodes(1024)
+    wanted = measures
+    if wanted is None:
+        wanted = opened.measures if opened is not None and opened.measures else ranked.DEFAULT
+    parsed = registry.parse(list(wanted), rel)
+    if not parsed:
+        raise UsageError("no measure asked for")
+    labels, required = _labels(opened, qrels, parsed, codes, workers, float_grades)
+    if normalize_ids:
+        from ragcore.normalise import nfc
+
+        labels.rows = nfc(labels.rows)
+        for one in loaded:
+            one.rows = nfc(one.rows)
+    out: list[RunScores] = []
+    pending: list[Any] = []
+    for one in loaded:
+        run, given = _score_run(
+            one.rows, labels, required, codes, parsed, options, policy, opened, allow_empty
+        )
+        out.append(run)
+        pending.append((one.rows, labels, given[0], given[1], codes, policy))
+    return Scores(out, opened, policy, pending)
+
+
+def _check(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UsageError(f"{name}={value!r}", f"one of {', '.join(known)}")
+
+
+def _load_all(runs: Any, threads: int, names: Sequence[str] | None) -> list[Loaded]:
+    single = (
+        isinstance(runs, (str, PathLike, Mapping, pa.Table, pa.RecordBatch))
+        or hasattr(runs, "__arrow_c_stream__")
+    )  # fmt: skip
+    sources = [runs] if single else list(runs)
+    if not sources:
+        raise UsageError("no run given")
+    if names is not None and len(names) != len(sources):
+        raise UsageError(f"{len(names)} names for {len(sources)} runs")
+    loaded: list[Loaded] = []
+    for i, source in enumerate(sources):
+        loaded += load_runs(source, threads, names[i] if names else "", i)
+    taken: dict[str, int] = {}
+    for one in loaded:  # two files of one name must not become one run
+        taken[one.rows.name] = taken.get(one.rows.name, 0) + 1
+        if taken[one.rows.name] > 1:
+            one.rows.name = f"{one.rows.name}#{taken[one.rows.name]}"
+    return loaded
+
+
+def _judge(suite: Any, qrels: Any, first: Loaded) -> Suite | None:
+    if suite is not None and qrels is not None:
+        raise UsageError("both a suite and qrels given", "a run is judged by one of them")
+    if qrels is not None:
+        return None
+    if suite is not None:
+        return open_suite(find_suite(str(suite), first.path))
+    name = first.manifest.get("suite")
+    if not name:
+        raise UsageError(
+            f"nothing to judge {first.rows.where} by",
+            "say --suite DIR or --qrels FILE; its manifest names no suite",
+        )
+    return open_suite(find_suite(str(name), first.path))
+
+
+def _labels(
+    opened: Suite | None,
+    qrels: Any,
+    parsed: list[Measure],
+    codes: CaseCodes,
+    threads: int,
+    float_grades: bool,
+) -> tuple[Labels, Labels | None]:
+    """The judgements, and what is required (None if the suite does not say)."""
+    if opened is None:
+        rows = load_judgements(qrels, threads, float_grades)
+        if rows.n_rows == 0:
+            raise InputError(rows.where, "no judged case", "at least one judgement")
+        return engine.labels_of_qrels(rows, codes), None
+    rows = judgements(opened)
+    assert rows is not None
+    names = opened.cases.column_names
+    n = opened.cases.num_rows
+    langs = opened.cases["lang"].to_pylist() if "lang" in names else [None] * n
+    marks = opened.cases["status"].to_pylist() if "status" in names else [None] * n
+    status = np.array(
+        [schema.DISPUTED if m in ("disputed", "stale") else schema.OK for m in marks], np.int8
+    )
+    labels = engine.labels_of_cases(rows, codes, langs, status)
+    if not any(one.definition.layer == "retrieval" for one in parsed):
+        return labels, None
+    needed = judgements(opened, required=True)
+    if needed is None:
+        return labels, None
+    return labels, engine.labels_of_cases(needed, codes, langs, status)
+
+
+def _score_run(
+    rows: Rows,
+    labels: Labels,
+    required: Labels | None,
+    codes: CaseCodes,
+    parsed: list[Measure],
+    options: Options,
+    policy: dict[str, str],
+    opened: Suite | None,
+    allow_empty: bool,
+) -> tuple[RunScores, tuple[Any, Any]]:
+    rankings = engine.rankings_of(rows, labels, codes)
+    judged = rankings.label_of >= 0
+    if not (judged & ~rankings.absent).any() and not (allow_empty and rows.n_rows == 0):
+        names = codes.names()
+        ours = [names[c] for c in dict.fromkeys(rankings.case_of[~judged].tolist())]
+        theirs = [names[c] for c in dict.fromkeys(labels.case_of.tolist())]
+        alike = _alike(ours, theirs)
+        raise InputError(
+            rows.where, f"no case in common with {labels.rows.where}: it has "
+            f"{_few(ours)}", f"cases like {_few(theirs)}",
+            f"{alike} look alike" if alike else "check that run and judgements belong together",
+        )  # fmt: skip
+    hits = engine.find_hits(rows, labels, rankings, options)
+    engine.check_scale(parsed, hits)
+    keep = judged if policy["topics"] == "judged" else judged & ~rankings.absent
+    picked = np.flatnonzero(keep)
+    every = picked.size == keep.size
+    values = np.empty((len(parsed), picked.size))
+    states = np.empty((len(parsed), picked.size), np.int8)
+    zeroed: dict[str, int] = {}
+    ours = [m for m, one in enumerate(parsed) if one.definition.layer == "ranked"]
+    theirs = [m for m, one in enumerate(parsed) if one.definition.layer == "retrieval"]
+    plans: list[tuple[list[int], Any, Any]] = []
+    if ours:
+        plans.append((ours, hits, ranked.Specification([parsed[m] for m in ours])))
+    if theirs and required is not None:
+        needed = engine.find_hits(rows, required, rankings, options)
+        plans.append((theirs, needed, ranked.Specification([parsed[m] for m in theirs])))
+    base = rankings.state[picked]
+    for group, source, spec in plans:
+        got, _ = source.evaluate(spec)
+        if not every:
+            got = got[:, picked]
+        values[group] = got
+        for m, own in zip(group, got, strict=True):
+            states[m], zero = _states(parsed[m], own, base, source.top[picked], policy)
+            if zero.any():
+                values[m, zero] = 0.0
+                zeroed[parsed[m].text] = int(zero.sum())
+            values[m, states[m] != schema.OK] = math.nan
+    if theirs and required is None:
+        values[theirs] = math.nan
+        states[theirs] = schema.MISSING
+    run = RunScores(
+        rows.name, rows.where, parsed, values, states, rankings.case_of[picked],
+        [rankings.lang[t] for t in picked] if rankings.lang is not None else None,
+        [rankings.repeat[t] for t in picked] if rankings.repeat is not None else None,
+        rankings.row_of[picked], rankings.label_of[picked], codes, policy, zeroed, rows.traces,
+        opened.cases if opened is not None else None,
+    )  # fmt: skip
+
+    def quotients() -> tuple[Any, Any]:
+        parts = np.full((2, len(parsed), picked.size), np.nan)
+        for group, source, spec in plans:
+            parts[:, group] = source.evaluate(spec, parts=True)[1][:, :, picked]
+        return parts[0], parts[1]
+
+    run.quotients = quotients
+    return run, (rankings, hits)
+
+
+def _states(
+    one: Measure, own: Any, base: Any, top: Any, policy: dict[str, str]
+) -> tuple[Any, Any]:
+    """State of each ranking for one measure, and where `--no-relevant zero` makes it 0."""
+    states = base.copy()
+    blank = np.isnan(own) & (base == schema.OK)
+    graded = one.definition.name.startswith("nDCG")
+    nothing = top < (1 if graded else one.rel)
+    zero = np.zeros(own.size, np.bool_)
+    if one.definition.zero and policy["no_relevant"] == "zero":
+        zero = blank & nothing
+    states[blank & ~zero] = schema.NA
+    return states, zero
+
+
+def _few(names: list[str]) -> str:
+    shown = ", ".join(repr(n) for n in names[:3])
+    return f"{shown}{f' and {len(names) - 3} more' if len(names) > 3 else ''}" or "none"
+
+
+def _alike(ours: list[str], theirs: list[str]) -> str:
+    """A pair of case ids that look alike, for the message about an empty join."""
+    pairs = audits.near(ours[:10_000], theirs[:10_000])
+    if pairs:
+        return f"{pairs[0][0]!r} and {pairs[0][1]!r} ({pairs[0][2]})"
+    import difflib
+
+    for name in ours[:50]:
+        close = difflib.get_close_matches(name, theirs[:2000], n=1, cutoff=0.6)
+        if close:
+            return f"{name!r} and {close[0]!r}"
+    return ""
+

@@ -1,0 +1,165 @@
+"""Suites: what `suite.toml` says, the cases, and their evidence as judgements."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from ragcore_kernels.ranking import BY_SCORE, SCORE_NONE
+
+from ragcore import schema
+from ragcore.columns import Rows, Strings
+from ragcore.errors import InputError, UsageError
+from ragcore.formats import arrow
+
+_RELEVANT_ROLES = ("", "supporting", "conflicting")
+
+
+@dataclass
+class Suite:
+    """A suite folder, opened.
+
+    Attributes
+    ----------
+    name, path : from `suite.toml`; the folder.
+    kind : what the suite is, e.g. "development (authored, not a sample)"; repeated in reports.
+    measures : the default ones; empty = the engine's.
+    cases : `schema.CASES`, perhaps with more columns.
+    """
+
+    name: str
+    path: Path
+    kind: str
+    measures: list[str]
+    cases: pa.Table
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def open_suite(path: Path) -> Suite:
+    """The suite in the folder `path`.
+
+    Raises
+    ------
+    InputError
+        If the folder is no suite, or its files are broken.
+    """
+    toml = path / "suite.toml"
+    settings: dict[str, Any] = {"name": path.name}
+    if toml.is_file():
+        try:
+            settings |= tomllib.loads(toml.read_text("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(toml, f"broken TOML: {error}", "a suite.toml") from None
+    file = next((p for n in ("arrow", "parquet") if (p := path / f"cases.{n}").is_file()), None)
+    if file is None:
+        raise InputError(
+            path, "no cases.arrow", "a suite folder: suite.toml and cases.arrow",
+            "for TREC judgements say --qrels FILE instead of --suite",
+        )  # fmt: skip
+    with file.open("rb") as stream:
+        cases = arrow.read_table(file, stream.read(8))
+    if "case_id" not in cases.column_names:
+        raise InputError(file, f"columns {', '.join(cases.column_names)}", "a column case_id")
+    return Suite(
+        settings["name"], path, settings.get("kind", ""), list(settings.get("measures", ())),
+        cases, settings,
+    )  # fmt: skip
+
+
+def manifest_of(table: pa.Table | None) -> dict[str, Any]:
+    """The manifest that a run carries in its schema metadata; empty without one."""
+    metadata = table.schema.metadata if table is not None else None
+    if not metadata or schema.MANIFEST_KEY not in metadata:
+        return {}
+    return json.loads(metadata[schema.MANIFEST_KEY])
+
+
+def find_suite(name: str, near: Path | None = None) -> Path:
+    """The folder of the suite `name`: a path, or looked for around a run and under `data/`.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    direct = Path(name)
+    if direct.is_dir():
+        return direct
+    around = [near.parent, near.parent.parent] if near is not None else []
+    for folder in around:
+        if (folder / "suite.toml").is_file() and _name_of(folder) == name:
+            return folder
+    looked = [*(f / name for f in around), Path("data") / name]
+    for folder in looked:
+        if (folder / "suite.toml").is_file():
+            return folder
+    raise UsageError(
+        f"no suite {name!r} found", "give its folder with --suite DIR, or judgements with --qrels"
+    )
+
+
+def _name_of(folder: Path) -> str:
+    try:
+        return tomllib.loads((folder / "suite.toml").read_text("utf-8")).get("name", folder.name)
+    except tomllib.TOMLDecodeError:
+        return folder.name
+
+
+def judgements(suite: Suite, required: bool = False) -> Rows | None:
+    """The evidence of every case as graded judgements, one segment a row of `cases`.
+
+    The id is `chunk_id`, else `doc_id`; the grade is `relevance`, else 1 for supporting and
+    conflicting evidence and 0 for other roles; of several items for one id the highest counts.
+
+    Parameters
+    ----------
+    required : only what the answer needs and the snapshot has, with grade 1; None if no item of
+        the suite says what is required.
+    """
+    cases = suite.cases
+    where = str(suite.path / "cases.arrow")
+    lists = (
+        cases["evidence"].to_pylist()
+        if "evidence" in cases.column_names
+        else [None] * cases.num_rows
+    )
+    if required and not any(item.get("required") is not None for e in lists for item in e or ()):
+        return None
+    ids: list[str] = []
+    grades: list[int] = []
+    segments = np.zeros((len(lists), 3), np.int64)
+    for row, items in enumerate(lists):
+        best: dict[str, int] = {}
+        for item in items or ():
+            key = item.get("chunk_id") or item.get("doc_id")
+            if key is None:
+                raise InputError(where, "evidence without an id", "doc_id or chunk_id", row=row + 1)
+            if required:
+                if not item.get("required") or item.get("in_snapshot") is False:
+                    continue
+                grade = 1
+            else:
+                given = item.get("relevance")
+                usual = int((item.get("role") or "") in _RELEVANT_ROLES)
+                grade = usual if given is None else int(given)
+            best[key] = max(grade, best.get(key, grade))
+        segments[row] = 0, len(ids), len(best)
+        ids.extend(best)
+        grades.extend(best.values())
+    column = pa.array(ids, pa.string())
+    numbers = pa.array(grades, pa.int32())
+    address = numbers.buffers()[1].address if len(numbers) else 0
+    case_ids = arrow.as_ids(where, "case_id", cases["case_id"]).combine_chunks()
+    if isinstance(case_ids, pa.ChunkedArray):
+        case_ids = pa.concat_arrays(case_ids.chunks)
+    at = np.zeros((len(lists), 2), np.int64)
+    at[:, 1] = np.arange(len(lists))
+    return Rows(
+        suite.name, where, Strings.of([column]), np.array([[SCORE_NONE, address]], np.int64),
+        BY_SCORE, segments, Strings.of([case_ids]), at, len(ids), keep=[numbers],
+    )  # fmt: skip

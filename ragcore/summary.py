@@ -1,0 +1,216 @@
+"""Scores -> one row a run, measure and slice: numerators, denominators, exact intervals.
+
+The unit is the semantic case: languages and repeats are averaged inside it first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from ragcore_kernels.layout import F64, I64
+from ragcore_kernels.resample import exact_sum, mean_intervals
+
+from ragcore import schema
+from ragcore.errors import UsageError
+from ragcore.results import RunScores
+
+WHOLE = "all"
+FEW_CASES = 10
+GEOMETRIC_FLOOR = 1e-5
+
+
+@dataclass
+class CaseValues:
+    """One measure on one slice, a value for each case."""
+
+    values: F64
+    counts: dict[str, int]
+    differing: int
+    n_cases: int
+
+
+def slices_of(run: RunScores, by: str) -> list[tuple[str, I64]]:
+    """Slices of a run by one column: (name, rankings), in order of first appearance.
+
+    The column is one of the suite's cases, a key of their `slices`, or one of the run; a ranking
+    may be in several slices where the column holds lists. Nulls are a slice of their own.
+
+    Raises
+    ------
+    UsageError
+        If there is no such column.
+    """
+    values = _column(run, by)
+    members: dict[str, list[int]] = {}
+    for ranking, value in enumerate(values):
+        for one in value if isinstance(value, list) else [value]:
+            members.setdefault(f"{by}={_text(one)}", []).append(ranking)
+    return [(name, np.array(rows, np.int64)) for name, rows in members.items()]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "(none)"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _column(run: RunScores, by: str) -> list[Any]:
+    n = run.case_of.size
+    if by == "lang" and run.lang is not None:
+        return list(run.lang)
+    if run.cases is not None:
+        names = run.cases.column_names
+        if by in names and by != "slices":
+            return _taken(run.cases[by].to_pylist(), run.label_of)
+        if "slices" in names:
+            maps = [dict(m or ()) for m in run.cases["slices"].to_pylist()]
+            if any(by in m for m in maps):
+                return _taken([m.get(by) for m in maps], run.label_of)
+    if by == "repeat" and run.repeat is not None:
+        return list(run.repeat)
+    if run.traces is not None and by in run.traces.column_names:
+        return _taken(run.traces[by].to_pylist(), run.row_of)
+    if by == "case_id":
+        return [run.case_names[c] for c in run.case_of.tolist()]
+    known: list[str] = []
+    for table in (run.cases, run.traces):
+        known += [f.name for f in table.schema if _sliceable(f.type)] if table is not None else []
+    hint = f"columns to slice by: {', '.join(dict.fromkeys(known))}" if known else (
+        "judgements alone have no columns to slice by; give a --suite"
+    )
+    raise UsageError(f"no column {by!r} to slice by ({n} rankings of run {run.name!r})", hint)
+
+
+def _sliceable(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    return pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)
+
+
+def _taken(column: list[Any], rows: I64) -> list[Any]:
+    return [column[r] if r >= 0 else None for r in rows.tolist()]
+
+
+def case_values(run: RunScores, m: int, rankings: I64 | None = None) -> CaseValues:
+    """Mean over its ok rankings for every case of a slice, and the cases by state.
+
+    A case without an ok ranking takes its worst state: failed, then disputed, missing, na.
+    """
+    states, values, cases = run.states[m], run.values[m], run.case_of
+    if rankings is not None:
+        states, values, cases = states[rankings], values[rankings], cases[rankings]
+    if cases.size == 0 or (np.diff(cases) > 0).all():  # one ranking a case
+        counts = np.bincount(states, minlength=len(schema.STATES))
+        return CaseValues(
+            values[states == schema.OK], dict(zip(schema.STATES, counts.tolist(), strict=True)),
+            0, cases.size,
+        )  # fmt: skip
+    order = np.argsort(cases, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(cases[order]) > 0]))
+    stops = np.concatenate([starts[1:], [cases.size]])
+    kept: list[float] = []
+    counts_by = dict.fromkeys(schema.STATES, 0)
+    differing = 0
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        mine = order[start:stop]
+        ok = mine[states[mine] == schema.OK]
+        if ok.size == 0:
+            counts_by[_worst(states[mine])] += 1
+            continue
+        counts_by["ok"] += 1
+        own = values[ok]
+        differing += int((own != own[0]).any())
+        kept.append(float(own[0]) if (own == own[0]).all() else math.fsum(own) / own.size)
+    return CaseValues(np.array(kept), counts_by, differing, starts.size)
+
+
+def _worst(states: Any) -> str:
+    for state in (schema.FAILED, schema.DISPUTED, schema.MISSING):
+        if (states == state).any():
+            return schema.STATES[state]
+    return "na"
+
+
+def aggregate(how: str, values: F64) -> tuple[float, float, float | None]:
+    """(mean, numerator, denominator) of case values, sums correctly rounded.
+
+    `how` is "mean", "geometric" (numerator = sum of logarithms) or "sum" (no denominator).
+    """
+    if how == "sum":
+        total = exact_sum(values) if values.size else 0.0
+        return total, total, None
+    if values.size == 0:
+        return math.nan, 0.0, 0.0
+    if how == "geometric":
+        logs = exact_sum(np.log(np.maximum(values, GEOMETRIC_FLOOR)))
+        return math.exp(logs / values.size), logs, float(values.size)
+    total = exact_sum(values)
+    return total / values.size, total, float(values.size)
+
+
+def summarise(runs: list[RunScores], by: tuple[str, ...] = (), level: float = 0.95) -> pa.Table:
+    """`schema.SUMMARY`: one row a run, measure and slice; slice `all` is the whole.
+
+    Parameters
+    ----------
+    by : columns to slice by, each on its own.
+    level : of the intervals.
+    """
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        slices: list[tuple[str, I64 | None]] = [(WHOLE, None)]
+        for column in by:
+            slices += slices_of(run, column)
+        for name, rankings in slices:
+            rows += _slice_rows(run, name, rankings, level)
+    columns = {f.name: [row.get(f.name) for row in rows] for f in schema.SUMMARY}
+    return pa.table(columns, schema=schema.SUMMARY)
+
+
+def _slice_rows(
+    run: RunScores, name: str, rankings: I64 | None, level: float
+) -> list[dict[str, Any]]:
+    cells = [case_values(run, m, rankings) for m in range(len(run.measures))]
+    wanted: list[F64] = []
+    for one, cell in zip(run.measures, cells, strict=True):
+        geometric = one.aggregate == "geometric"
+        values = np.log(np.maximum(cell.values, GEOMETRIC_FLOOR)) if geometric else cell.values
+        wanted.append(values if one.aggregate != "sum" else values[:0])
+    out = []
+    for one, cell, interval in zip(
+        run.measures, cells, mean_intervals(wanted, level), strict=True
+    ):
+        mean, numerator, denominator = aggregate(one.aggregate, cell.values)
+        low, high = interval.low, interval.high
+        if one.aggregate == "geometric":
+            low, high = math.exp(low), math.exp(high)
+        notes = []
+        if zeroed := run.zeroed.get(one.text) if name == WHOLE else None:
+            notes.append(f"{zeroed} without a relevant document count 0")
+        if cell.differing:
+            notes.append(f"{cell.differing} differ between variants")
+        if one.aggregate != "mean":
+            notes.append({"sum": "total over cases", "geometric": "geometric mean"}[one.aggregate])
+        if name != WHOLE and cell.counts["ok"] < FEW_CASES:
+            notes.append("descriptive: fewer than 10 cases")
+        out.append(
+            {
+                "run": run.name,
+                "measure": one.text,
+                "slice": name,
+                "n_cases": cell.n_cases,
+                **{f"n_{state}": count for state, count in cell.counts.items()},
+                "numerator": numerator,
+                "denominator": denominator,
+                "mean": None if math.isnan(mean) else mean,
+                "ci_low": None if not interval.method else low,
+                "ci_high": None if not interval.method else high,
+                "ci_method": interval.method or None,
+                "note": "; ".join(notes) or None,
+            }
+        )
+    return out

@@ -1,0 +1,32 @@
+"""Splitting work over a thread pool: the kernels drop the GIL, so this is all it takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def default_threads() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_split(
+    work: Callable[[int, int], T], n: int, threads: int, weights: list[int] | None = None
+) -> list[T]:
+    """Call ``work(begin, end)`` for `threads` contiguous parts of ``range(n)``; results in order.
+
+    `weights`, if given, are where the parts end instead of at equal distances.
+    """
+    cuts = weights or [n * i // threads for i in range(threads + 1)]
+    parts = [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+    if len(parts) <= 1:
+        return [work(a, b) for a, b in parts] or [work(0, 0)]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(lambda part: work(*part), parts))

@@ -1,0 +1,87 @@
+"""Every case whose part of the engine is there, and a list of those whose part is not yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import reference
+from conformance import cases_io, cases_metrics, cases_runtime, shapes
+from conformance.registry import HANDLERS, check_plain, is_plain
+from conformance.shapes import Case
+
+MODULES = (cases_io, cases_metrics, cases_runtime)
+"""Imported for what they register."""
+
+CASES = {case["id"]: case for case in shapes.load("cases.jsonl")}
+
+AREAS = ("io.trec", "io.arrow", "io.import", "cli.json")
+
+
+def is_covered(case: Case) -> bool:
+    area = case["area"]
+    return area.startswith(("metrics.", "runtime.")) or area in AREAS
+
+
+COVERED = [case for case in CASES.values() if is_covered(case)]
+
+NOT_YET_BY_AREA = {
+    "io.beir": (51, 52, 53, 54, 55),
+    "bm25": (68, 70, 71, 72, 73, 74),
+    "tantivy": (75, 77, 78, 79, 80),
+    "ann.audit": (81, 83, 85, 87, 88, 89, 90),
+    "fusion.rrf": (91, 93, 95),
+    "fusion.norm": (94,),
+    "stats.bootstrap": (96, 98, 99, 100, 103),
+    "stats.paired": (101,),
+    "stats.report": (102,),
+    "rag.context": (104, 105, 106, 107, 108),
+    "rag.generation": (109, 111, 112, 113, 114, 115, 116, 118, 119, 120, 132),
+    "rag.citation": (123, 124, 125, 126, 127, 128, 129, 130, 131),
+    "suite.qasper": (134, 135),
+    "suite.miracl": (136, 137),
+    "cli.gate": (138, 139),
+    "perf.asv": (150, 151),
+}
+"""Numbers of the cases of search, fusion, generation, statistics, suites and gates."""
+
+NOT_YET = {f"RC-{number:03}" for area in NOT_YET_BY_AREA.values() for number in area}
+
+
+@pytest.mark.parametrize("case", COVERED, ids=lambda case: case["id"])
+def test_case__is_met(case: Case, tmp_path: Path) -> None:
+    handler = HANDLERS.get(case["id"])
+    if handler is None:
+        assert is_plain(case), f"{case['id']} ({case['symptom']}) has nobody to check it"
+        handler = check_plain
+    handler(case, tmp_path)
+
+
+@pytest.mark.usefixtures("conformance")
+def test_cases__are_handled_or_not_yet_applicable() -> None:
+    assert {name for name, case in CASES.items() if not is_covered(case)} == NOT_YET
+    assert set(HANDLERS) <= {case["id"] for case in COVERED}
+    assert len(COVERED) == 62
+    assert len(CASES) == 129
+
+
+PLAIN = [case for case in COVERED if case["id"] not in HANDLERS and "error" not in case["expected"]]
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=lambda case: case["id"])
+def test_reference__agrees_with_plain_cases(case: Case) -> None:
+    given, expected = case["input"], case["expected"]
+    run_lines = given.get("run") or given["run_text"].splitlines()
+    qrels_text = "\n".join(given.get("qrels") or [given["qrels_text"]]).lstrip("\ufeff")
+    run = shapes.run_of(line for line in run_lines if line.strip())
+    qrels = shapes.qrels_of(line for line in qrels_text.splitlines() if line.strip())
+    rel = given.get("options", {}).get("relevance_level", 1)
+    for name in given["metrics"]:
+        values = {
+            topic: reference.score(name, reference.order(run.get(topic, [])), grades, rel)
+            for topic, grades in qrels.items()
+        }
+        if name in expected:
+            assert shapes.near(reference.aggregate(name, values.values()), expected[name])
+        for topic, value in expected.get("per_query", {}).items():
+            assert shapes.near(values[topic], value)
