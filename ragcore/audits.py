@@ -28,7 +28,7 @@ def difference(a: str, b: str) -> str:
     """How two ids with the same fold differ, in words."""
     ways = []
     if unicodedata.normalize("NFC", a) != a or unicodedata.normalize("NFC", b) != b:
-        ways.append("Unicode form")
+        ways.append("NFC/NFD")
     x, y = (unicodedata.normalize("NFC", v) for v in (a, b))
     if re.sub(r"[\s\u200b\ufeff]+", "", x) != x or re.sub(r"[\s\u200b\ufeff]+", "", y) != y:
         ways.append("white space")
@@ -76,7 +76,7 @@ def audit(
     def cases(mask: Any) -> list[str]:
         return [names[c] for c in dict.fromkeys(rankings.case_of[mask].tolist())]
 
-    has = hits.stats[:, kernel.N_JUDGED] > 0
+    has = ~hits.unlabelled
     out.missing_in_run = cases(rankings.absent)
     out.not_judged = cases(~judged)
     out.no_relevant = cases(judged & has & (hits.top < 1))
@@ -186,7 +186,7 @@ def _sentences(out: Audit, policy: dict[str, str]) -> list[str]:
     known = {
         "comment lines", "lines with extra fields", "unreadable ranks", "other run tags",
         "rank conflicts", "lines that are not UTF-8", "header line", "blank lines",
-        "byte order mark",
+        "byte order mark", "query ids that begin with #",
     }  # fmt: skip
     for name, number in out.counts.items():
         if name.removeprefix("qrels: ") in known:

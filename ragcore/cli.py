@@ -69,6 +69,9 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
               default="error", show_default=True, help="A document twice in a ranking.")
 @click.option("--rel", type=int, default=1, show_default=True,
               help="Least grade that counts as relevant, where a measure does not say.")
+@click.option("--bounds", type=click.Choice(["ties", "holes"]), multiple=True,
+              help="After each measure its values over all orders of tied scores (best, expected, "
+              "worst), over what unjudged documents may be (best, worst); may be repeated.")
 @click.option("--max-depth", type=click.IntRange(min=1), help="Ranks kept of every ranking.")
 @click.option("--drop-identical-ids", is_flag=True,
               help="Leave out the document whose id is the case's.")
@@ -107,7 +110,10 @@ def score(
     scores = score_runs(
         list(runs), suite=suite, qrels=qrels, measures=list(measures) or None, **policies
     )
-    table = scores.table() if per_case else scores.summary(by, level)
+    if form == "arrow" or per_case:
+        table = scores.table() if per_case else scores.summary(by, level)
+    else:
+        table = scores.rows(by, level)
     for run, audit in zip(scores.runs, scores.audits, strict=True):
         label = f"{run.name}: " if len(scores.runs) > 1 else ""
         for sentence in audit.warnings:
@@ -135,22 +141,24 @@ def _progress() -> None:
 
 
 def _emit(table: Any, form: str, output: Path | None) -> None:
+    """Write an Arrow table, or plain rows, where it is wanted."""
     from ragcore.report import table as report
+
+    def write(stream: Any) -> None:
+        if form == "arrow":
+            report.write_arrow(table, stream)
+        else:
+            rows = table if isinstance(table, list) else table.to_pylist()
+            stream.write(report.render(rows, form))
 
     if output is not None:
         with report.whole_file(output) as stream:
-            if form == "arrow":
-                report.write_arrow(table, stream)
-            else:
-                stream.write(report.render(table, form))
+            write(stream)
         return
+    if form == "arrow" and sys.stdout.isatty():
+        raise click.UsageError("arrow is binary: give -o FILE")
     stdout = click.get_binary_stream("stdout")
-    if form == "arrow":
-        if sys.stdout.isatty():
-            raise click.UsageError("arrow is binary: give -o FILE")
-        report.write_arrow(table, stdout)
-    else:
-        stdout.write(report.render(table, form))
+    write(stdout)
     stdout.flush()
 
 

@@ -157,6 +157,7 @@ class CaseCodes:
         self._slots = np.full(size, -1, np.int64)
         self._keys = np.empty((size // 2 + 1, 2), np.int64)
         self._sources: list[tuple[int, Strings, I64, I64]] = []
+        self._names: list[str] = []
         self.count = 0
 
     def add(self, strings: Strings, at: I64) -> I64:
@@ -181,9 +182,9 @@ class CaseCodes:
         """(count, 2), address and length of every case id."""
         return self._keys[: self.count]
 
-    def names(self, begin: int = 0, end: int | None = None) -> list[str]:
-        """The case ids with codes `begin` to `end`, as text."""
-        end = self.count if end is None else end
+    def names(self) -> list[str]:
+        """The case ids of all codes, as text; afterwards the columns they came from are free."""
+        begin, end = len(self._names), self.count
         out: list[str] = [""] * (end - begin)
         for first, strings, at, codes in self._sources:
             # The first place of each code that this source brought in.
@@ -195,11 +196,18 @@ class CaseCodes:
             places = at[where]
             for piece in np.unique(places[:, 0]):
                 mine = places[:, 0] == piece
-                taken = strings.arrays[piece].take(pa.array(places[mine, 1]))
-                for code, value in zip(new[mine].tolist(), taken.to_pylist(), strict=True):
-                    if code >= first:
-                        out[code - begin] = as_text(value)
-        return out
+                taken = _taken(strings.arrays[piece], places[mine, 1])
+                for code, value in zip(new[mine].tolist(), taken, strict=True):
+                    out[code - begin] = as_text(value)
+        self._names += out
+        self._sources = []
+        return self._names
+
+
+def _taken(array: pa.Array, rows: I64) -> list[Any]:
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        return [array[i].as_py() for i in rows.tolist()]  # Arrow cannot take from views
+    return array.take(arrow.numbers(rows)).to_pylist()
 
 
 def _sources(column: pa.ChunkedArray) -> I64:
@@ -258,6 +266,7 @@ def flat_rows(
                 "rename the column, or give a nested `ranked` list",
             )
     case_name, id_name, value_name = (found[w] or "" for w in ("case", "document", "value"))
+    arrow.refuse_nulls(where, table, [case_name, id_name, value_name])
     cases = arrow.as_ids(where, case_name, table[case_name])
     documents = arrow.as_ids(where, id_name, table[id_name])
     if grades:
@@ -275,7 +284,7 @@ def flat_rows(
             notes["rank conflicts"] = conflicts
     return Rows(
         name, where, Strings.of(documents.chunks), _sources(values), BY_SCORE, segments,
-        case_strings, segments[:, :2], len(table), notes, keep=[table, cases, documents, values],
+        case_strings, np.ascontiguousarray(segments[:, :2]), len(table), notes, keep=[table, cases, documents, values],
     )  # fmt: skip
 
 
@@ -333,8 +342,8 @@ def nested_rows(table: pa.Table, where: str, name: str = "") -> Rows:
             used = _used(starts, counts, len(items))
         if items.null_count and (np.asarray(items.is_null()) & used).any():
             raise InputError(where, f"null id inside {list_name}", "an id in every item")
-        if items.null_count:
-            items = items.fill_null("")
+        if items.null_count:  # of no list: any id will do
+            items = items.fill_null(0 if pa.types.is_integer(items.type) else "")
         items = arrow.as_ids(where, f"{list_name}.id", pa.chunked_array([items])).chunk(0)
         source = (SCORE_NONE, 0)
         if score is not None and score.null_count < len(score):
@@ -360,10 +369,19 @@ def nested_rows(table: pa.Table, where: str, name: str = "") -> Rows:
     trace_of = np.concatenate(owners).astype(np.int64) if owners else np.empty(0, np.int64)
     empty = np.empty((0, 3), np.int64)
     joined = np.concatenate(segments).astype(np.int64) if segments else empty
+    ids = Strings.of(pieces)
+
+    def position(item: int) -> dict[str, int]:
+        """The row of `table` whose list holds an item."""
+        piece = int(np.searchsorted(ids.table[:, layout.BASE], item, side="right")) - 1
+        inside = item - ids.table[piece, layout.BASE] - joined[:, 1]
+        owner = (joined[:, 0] == piece) & (inside >= 0) & (inside < joined[:, 2])
+        return {"row": int(trace_of[np.flatnonzero(owner)[0]]) + 1}
+
     return Rows(
-        name, where, Strings.of(pieces),
+        name, where, ids,
         np.array(sources, np.int64).reshape(-1, 2), RECORDED, joined, case_strings, at,
-        int(joined[:, 2].sum()), {},
+        int(joined[:, 2].sum()), {}, position=position,
         traces=table, trace_of=trace_of, missing=missing, keep=keep,
     )  # fmt: skip
 
@@ -397,6 +415,9 @@ def _used(starts: I64, counts: I64, n: int) -> Any:
 
 def _list_scores(where: str, name: str, score: pa.Array, used: Any) -> pa.Array:
     """Scores of list items as float64: null where no item has one, refused where some have."""
+    kind = score.type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        raise InputError(where, f"{name}.score of type {kind}", "scores as numbers")
     if score.null_count and (np.asarray(score.is_null()) & used).any():
         raise InputError(
             where, f"null score in some items of {name}", "a score in every item or in none",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -38,24 +38,35 @@ def load_runs(source: Any, threads: int, name: str = "", index: int = 0) -> list
     InputError, UsageError
         If it cannot be read as a run.
     """
+    if isinstance(source, Mapping):
+        table, empty = _from_mapping(source, "run")
+        given = name or f"run{index + 1}"
+        rows = columns.flat_rows(table, f"run {index + 1}", given, threads=threads)
+        return [Loaded(_with_empty(rows, empty), {}, None)]
     path, table, text = _open(source, threads, "run", False)
     where = str(path) if path else f"run {index + 1}"
-    given = name or (path.name.split(".")[0] if path else "")
+    given = name or (_stem(path) if path else "")
     if text is not None:
         return [Loaded(_text_rows(text, where, given or text.tag), {}, path)]
     assert table is not None
     manifest = manifest_of(table)
-    given = given or manifest.get("run", "") or f"run{index + 1}"
+    given = given or str(manifest.get("run") or "")
     if columns.is_nested(table):
-        return [Loaded(columns.nested_rows(table, where, given), manifest, path)]
+        return [Loaded(columns.nested_rows(table, where, given or f"run{index + 1}"), manifest, path)]
     parts = arrow.systems(table)
     out = []
     for system, part in parts:
-        label = given if len(parts) == 1 else system
+        label = (given if len(parts) == 1 else "") or system or f"run{index + 1}"
         out.append(
             Loaded(columns.flat_rows(part, where, label, threads=threads), manifest, path)
         )
     return out
+
+
+def _stem(path: Path) -> str:
+    """The name of a file without its endings; bytes that are not UTF-8 escaped."""
+    name = path.name.lstrip(".").split(".")[0]
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def load_judgements(source: Any, threads: int, float_grades: bool = False) -> Rows:
@@ -66,6 +77,12 @@ def load_judgements(source: Any, threads: int, float_grades: bool = False) -> Ro
     InputError, UsageError
         If they cannot be read.
     """
+    if isinstance(source, Mapping):
+        table, empty = _from_mapping(source, "qrels")
+        rows = columns.flat_rows(
+            table, "qrels", "qrels", grades=True, float_grades=float_grades, threads=threads
+        )
+        return _with_empty(rows, empty)
     path, table, text = _open(source, threads, "qrels", float_grades)
     where = str(path) if path else "qrels"
     if text is not None:
@@ -82,8 +99,10 @@ def _open(
     if isinstance(source, (str, PathLike)):
         path = Path(source)
         try:
-            with path.open("rb") as stream:
-                head = stream.read(8)
+            head = b""  # what can be read once only, a pipe, is text: its reader looks for itself
+            if not path.is_fifo() and not path.is_char_device():
+                with path.open("rb") as stream:
+                    head = stream.read(8)
         except OSError as error:
             reason = error.strerror or str(error)
             raise InputError(path, reason, "a readable file", "check the path") from None
@@ -98,8 +117,6 @@ def _open(
         if kind == "run":
             return path, None, trec.read_run(path, threads=threads)
         return path, None, trec.read_qrels(path, threads=threads, float_grades=float_grades)
-    if isinstance(source, Mapping):
-        return None, _from_mapping(source, kind), None
     if isinstance(source, (pa.Table, pa.RecordBatch)) or hasattr(source, "__arrow_c_stream__"):
         return None, arrow.from_stream(source), None
     raise UsageError(
@@ -108,30 +125,46 @@ def _open(
     )
 
 
-def _from_mapping(source: Mapping[Any, Any], kind: str) -> pa.Table:
-    """``{case: {id: number}}`` or ``{case: [(id, number), ...]}`` as a flat table."""
+def _from_mapping(source: Mapping[Any, Any], kind: str) -> tuple[pa.Table, list[str]]:
+    """``{case: {id: number}}`` or ``{case: [(id, number), ...]}`` as a flat table.
+
+    Also the cases that hold nothing: a row-wise table cannot tell of them.
+    """
     cases: list[str] = []
     ids: list[str] = []
     values: list[Any] = []
+    empty: list[str] = []
     for case, inner in source.items():
         pairs = inner.items() if isinstance(inner, Mapping) else inner
+        before = len(cases)
         for key, value in pairs:
-            cases.append(_as_id(case))
-            ids.append(_as_id(key))
+            cases.append(str(case))
+            ids.append(str(key))
             values.append(value.item() if hasattr(value, "item") else value)
+        if len(cases) == before:
+            empty.append(str(case))
     name = "score" if kind == "run" else "relevance"
+    whole = kind != "run" and all(isinstance(value, (int, np.bool_)) for value in values)
     try:
-        numbers = pa.array(values, pa.float64() if kind == "run" or not values else None)
-        if not values and kind != "run":
-            numbers = pa.array([], pa.int32())
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        numbers = np.array(values, np.int64 if whole else np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(kind, f"{name}: {error}", "one number for each document") from None
-    return pa.table({"case_id": pa.array(cases, pa.string()), "id": pa.array(ids, pa.string()),
-                     name: numbers})  # fmt: skip
+    columns_of = [arrow.texts(cases), arrow.texts(ids), arrow.numbers(numbers)]
+    return pa.Table.from_arrays(columns_of, ["case_id", "id", name]), empty
 
 
-def _as_id(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
+def _with_empty(rows: Rows, empty: list[str]) -> Rows:
+    """`rows` with cases that own no row."""
+    if not empty:
+        return rows
+    piece = len(rows.case_ids.arrays)
+    case_ids = Strings.of([*rows.case_ids.arrays, arrow.texts(empty)])
+    at = np.stack([np.full(len(empty), piece), np.arange(len(empty))], 1)
+    segments = np.zeros((len(empty), 3), np.int64)
+    return replace(
+        rows, case_ids=case_ids, case_at=np.concatenate([rows.case_at, at]),
+        segments=np.concatenate([rows.segments, segments]),
+    )  # fmt: skip
 
 
 def _text_rows(text: Any, where: str, name: str) -> Rows:

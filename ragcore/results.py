@@ -14,9 +14,9 @@ from ragcore import schema
 from ragcore.columns import CaseCodes
 from ragcore.measures.registry import Measure
 
-NO_RELEVANT, EMPTY, UNDEFINED, NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL, NO_COLUMN = (
+NO_RELEVANT, EMPTY, UNDEFINED, NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL, NO_COLUMN, NO_FORM = (
     "no-relevant", "empty-ranking", "undefined", "nothing-required", "not-recorded", "error",
-    "label-not-final", "no-column",
+    "label-not-final", "no-column", "no-closed-form",
 )  # fmt: skip
 
 
@@ -62,6 +62,7 @@ class RunScores:
     row_of, label_of : (n,), row of the run's table and of the suite's cases, or -1.
     codes : the cases' ids behind the codes.
     policy : the policies that shaped the numbers, by name.
+    spent : measures without any value, as it would take too long to count them out.
     """
 
     name: str
@@ -81,6 +82,7 @@ class RunScores:
     cases: pa.Table | None = None
     empty: Any = None
     quotients: Any = None
+    spent: set[str] = field(default_factory=set)
 
     @cached_property
     def case_names(self) -> list[str]:
@@ -96,6 +98,8 @@ class RunScores:
         na = EMPTY if name == "Judged" else NO_RELEVANT
         if name == "retrieval.coverage":
             na = NOT_REQUIRED
+        if self.measures[m].text in self.spent:
+            na = NO_FORM
         words = [None, na, NOT_RECORDED, LABEL, ERROR]
         return [words[s] for s in states.tolist()]
 

@@ -15,6 +15,7 @@ from ragcore import audits, schema, summary
 from ragcore.columns import CaseCodes, Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.loading import Loaded, load_judgements, load_runs
+from ragcore.measures import bounds as variants
 from ragcore.measures import engine, ranked, registry
 from ragcore.measures.engine import Labels, Options
 from ragcore.measures.registry import Measure
@@ -53,6 +54,7 @@ class Scores:
         """What did not join, one a run; worked out when first asked for."""
         if self._audits is None:
             self._audits = [audits.audit(*given) for given in self._pending]
+            self._pending = []  # from here on the runs themselves are free
             for audit in self._audits:
                 if self.suite is not None:
                     audit.counts["suite cases"] = self.suite.cases.num_rows
@@ -113,6 +115,10 @@ class Scores:
 
     def summary(self, by: Sequence[str] = (), level: float = 0.95) -> pa.Table:
         """`schema.SUMMARY`: one row a run, measure and slice, with exact intervals."""
+        return pa.Table.from_pylist(self.rows(by, level), schema=schema.SUMMARY)
+
+    def rows(self, by: Sequence[str] = (), level: float = 0.95) -> list[dict[str, Any]]:
+        """`summary` as plain rows."""
         return summary.summarise(self.runs, tuple(by), level)
 
 
@@ -133,6 +139,7 @@ def score(
     float_grades: bool = False,
     threads: int | None = None,
     names: Sequence[str] | None = None,
+    bounds: Sequence[str] = (),
 ) -> Scores:
     """Score runs against a suite or qrels.
 
@@ -156,6 +163,8 @@ def score(
     float_grades : take grades like 1.0, if they are whole numbers.
     threads : workers; the result does not depend on them. None = all processors.
     names : names of the runs, if not their files'.
+    bounds : after each measure its values over all orders of tied scores (``ties``: best,
+        expected, worst) and over what unjudged documents may be (``holes``: best, worst).
 
     Returns
     -------
@@ -179,7 +188,7 @@ def score(
     workers = threads or default_threads()
     loaded = _load_all(runs, workers, names)
     for one in loaded:
-        if one.rows.n_rows == 0 and not allow_empty:
+        if one.rows.n_rows == 0 and not len(one.rows.segments) and not allow_empty:
             raise InputError(
                 one.rows.where, "no row at all", "at least one retrieved document",
                 "if it is meant to be empty, say --allow-empty",
@@ -197,7 +206,7 @@ def score(
     wanted = measures
     if wanted is None:
         wanted = opened.measures if opened is not None and opened.measures else ranked.DEFAULT
-    parsed = registry.parse(list(wanted), rel)
+    parsed = variants.expand(registry.parse(list(wanted), rel), bounds)
     if not parsed:
         raise UsageError("no measure asked for")
     labels, required = _labels(opened, qrels, parsed, codes, workers, float_grades)
@@ -305,7 +314,7 @@ def _score_run(
 ) -> tuple[RunScores, tuple[Any, Any]]:
     rankings = engine.rankings_of(rows, labels, codes)
     judged = rankings.label_of >= 0
-    if not (judged & ~rankings.absent).any() and not (allow_empty and rows.n_rows == 0):
+    if not (judged & ~rankings.absent).any() and not allow_empty:
         names = codes.names()
         ours = [names[c] for c in dict.fromkeys(rankings.case_of[~judged].tolist())]
         theirs = [names[c] for c in dict.fromkeys(labels.case_of.tolist())]
@@ -323,6 +332,7 @@ def _score_run(
     values = np.empty((len(parsed), picked.size))
     states = np.empty((len(parsed), picked.size), np.int8)
     zeroed: dict[str, int] = {}
+    spent: set[str] = set()
     ours = [m for m, one in enumerate(parsed) if one.definition.layer == "ranked"]
     theirs = [m for m, one in enumerate(parsed) if one.definition.layer == "retrieval"]
     plans: list[tuple[list[int], Any, Any]] = []
@@ -334,15 +344,15 @@ def _score_run(
     base = rankings.state[picked]
     for group, source, spec in plans:
         got, _ = source.evaluate(spec)
+        asked = [parsed[m] for m in group]
+        spent |= variants.apply(source, rows, asked, got, policy["no_relevant"] == "zero")
         if not every:
             got = got[:, picked]
-        values[group] = got
-        for m, own in zip(group, got, strict=True):
-            states[m], zero = _states(parsed[m], own, base, source.top[picked], policy)
-            if zero.any():
-                values[m, zero] = 0.0
-                zeroed[parsed[m].text] = int(zero.sum())
-            values[m, states[m] != schema.OK] = math.nan
+        own, zero = _states(asked, got, base, source.top[picked], policy, source.unlabelled[picked])
+        states[group], values[group] = own, got
+        for m, count in zip(group, zero.sum(1).tolist(), strict=True):
+            if count:
+                zeroed[parsed[m].text] = count
     if theirs and required is None:
         values[theirs] = math.nan
         states[theirs] = schema.MISSING
@@ -351,13 +361,14 @@ def _score_run(
         [rankings.lang[t] for t in picked] if rankings.lang is not None else None,
         [rankings.repeat[t] for t in picked] if rankings.repeat is not None else None,
         rankings.row_of[picked], rankings.label_of[picked], codes, policy, zeroed, rows.traces,
-        opened.cases if opened is not None else None,
+        opened.cases if opened is not None else None, spent=spent,
     )  # fmt: skip
 
     def quotients() -> tuple[Any, Any]:
         parts = np.full((2, len(parsed), picked.size), np.nan)
         for group, source, spec in plans:
             parts[:, group] = source.evaluate(spec, parts=True)[1][:, :, picked]
+        parts[:, [m for m, one in enumerate(parsed) if variants.kind_of(one)]] = math.nan
         return parts[0], parts[1]
 
     run.quotients = quotients
@@ -365,17 +376,23 @@ def _score_run(
 
 
 def _states(
-    one: Measure, own: Any, base: Any, top: Any, policy: dict[str, str]
+    asked: list[Measure], values: Any, base: Any, top: Any, policy: dict[str, str], bare: Any
 ) -> tuple[Any, Any]:
-    """State of each ranking for one measure, and where `--no-relevant zero` makes it 0."""
-    states = base.copy()
-    blank = np.isnan(own) & (base == schema.OK)
-    graded = one.definition.name.startswith("nDCG")
-    nothing = top < (1 if graded else one.rel)
-    zero = np.zeros(own.size, np.bool_)
-    if one.definition.zero and policy["no_relevant"] == "zero":
-        zero = blank & nothing
-    states[blank & ~zero] = schema.NA
+    """State of every measure and ranking, and where `--no-relevant zero` makes a value 0.
+
+    `values` is brought in line: NaN where the state is not ok.
+    """
+    if bare.any():
+        values[:, bare] = math.nan
+    blank = ~np.isfinite(values) & (base == schema.OK)
+    graded = ("nDCG", "nDCG_exp", "ERR")
+    least = np.array([1 if one.definition.name in graded else one.rel for one in asked])
+    may = np.array([one.definition.zero and policy["no_relevant"] == "zero" for one in asked])
+    nothing = (top < least[:, None]) & ~bare
+    zero = blank & np.isnan(values) & nothing & may[:, None]
+    states = np.where(blank & ~zero, np.int8(schema.NA), base)
+    values[zero] = 0.0
+    values[states != schema.OK] = math.nan
     return states, zero
 
 

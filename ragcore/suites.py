@@ -72,11 +72,24 @@ def open_suite(path: Path) -> Suite:
 
 
 def manifest_of(table: pa.Table | None) -> dict[str, Any]:
-    """The manifest that a run carries in its schema metadata; empty without one."""
+    """The manifest that a run carries in its schema metadata; empty without one.
+
+    Raises
+    ------
+    InputError
+        If it is no JSON object.
+    """
     metadata = table.schema.metadata if table is not None else None
     if not metadata or schema.MANIFEST_KEY not in metadata:
         return {}
-    return json.loads(metadata[schema.MANIFEST_KEY])
+    try:
+        manifest = json.loads(metadata[schema.MANIFEST_KEY])
+    except ValueError:
+        manifest = None
+    if not isinstance(manifest, dict):
+        found = metadata[schema.MANIFEST_KEY][:60].decode("utf-8", "backslashreplace")
+        raise InputError(schema.MANIFEST_KEY.decode(), f"{found!r}", "a JSON object")
+    return manifest
 
 
 def find_suite(name: str, near: Path | None = None) -> Path:
@@ -151,8 +164,8 @@ def judgements(suite: Suite, required: bool = False) -> Rows | None:
         segments[row] = 0, len(ids), len(best)
         ids.extend(best)
         grades.extend(best.values())
-    column = pa.array(ids, pa.string())
-    numbers = pa.array(grades, pa.int32())
+    column = arrow.texts(ids)
+    numbers = arrow.numbers(np.array(grades, np.int32))
     address = numbers.buffers()[1].address if len(numbers) else 0
     case_ids = arrow.as_ids(where, "case_id", cases["case_id"]).combine_chunks()
     if isinstance(case_ids, pa.ChunkedArray):

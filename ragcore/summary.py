@@ -152,8 +152,10 @@ def aggregate(how: str, values: F64) -> tuple[float, float, float | None]:
     return total / values.size, total, float(values.size)
 
 
-def summarise(runs: list[RunScores], by: tuple[str, ...] = (), level: float = 0.95) -> pa.Table:
-    """`schema.SUMMARY`: one row a run, measure and slice; slice `all` is the whole.
+def summarise(
+    runs: list[RunScores], by: tuple[str, ...] = (), level: float = 0.95
+) -> list[dict[str, Any]]:
+    """Rows of `schema.SUMMARY`: one a run, measure and slice; slice `all` is the whole.
 
     Parameters
     ----------
@@ -167,8 +169,7 @@ def summarise(runs: list[RunScores], by: tuple[str, ...] = (), level: float = 0.
             slices += slices_of(run, column)
         for name, rankings in slices:
             rows += _slice_rows(run, name, rankings, level)
-    columns = {f.name: [row.get(f.name) for row in rows] for f in schema.SUMMARY}
-    return pa.table(columns, schema=schema.SUMMARY)
+    return [{name: row.get(name) for name in schema.SUMMARY.names} for row in rows]
 
 
 def _slice_rows(

@@ -84,7 +84,8 @@ def hash_id(address: int, size: int) -> Any:
             h = mul64(h ^ (h >> _S32) ^ load_u64(address), _K1)
             address += 8
     h = mul64(h ^ np.uint64(size), _K2)
-    return mul64(h ^ (h >> _S32), _K1)
+    h = mul64(h ^ (h >> _S32), _K1)
+    return h ^ (h >> _S32)
 
 
 @inline

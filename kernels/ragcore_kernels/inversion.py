@@ -274,7 +274,7 @@ def transform(
                 count = min(count, near)
                 _less_one_run(x, p, period, rest / n, count, re, im)
             else:
-                _phi_run(x, p, period, k0, 1, count, re, im, table)
+                _phi_run(x, p, period, k0, np.int64(1), count, re, im, table)
             for i in range(count):
                 k = k0 + i
                 _weights(terms, at, k, period, degree)

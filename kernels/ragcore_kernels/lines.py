@@ -4,7 +4,8 @@ A block is text in memory that is empty or ends with a newline; that newline is 
 of every scan below, so that no byte is compared with an end. White space is what C calls so:
 space, tab, vertical tab, form feed, carriage return. Every other byte, NUL and those from
 0x80 on among them, belongs to a field. A line of white space is blank; a line whose first
-other byte is ``#`` is a comment. Kernels never raise: the first line that breaks the format
+other byte is ``#`` is a comment, unless the ``#`` begins a query id: more stands right after it,
+and the line is whole. Kernels never raise: the first line that breaks the format
 ends the block, and `counts` tells which and why.
 """
 
@@ -16,10 +17,10 @@ from numpy.typing import NDArray
 from ragcore_kernels._jit import inline, kernel, load_u8
 from ragcore_kernels.decimals import BAD, LATER, byte, decimal, integer
 
-ROWS, SEGMENTS, SLOW, COMMENTS, BLANKS, EXTRA, NO_RANK, OTHER_TAG, ERROR, POSITION = range(10)
+ROWS, SEGMENTS, SLOW, COMMENTS, BLANKS, EXTRA, NO_RANK, OTHER_TAG, HASHED, ERROR, POSITION = range(11)
 """Places in `counts`: rows, segments and slow scores written; lines of each kind; the error."""
 
-N_COUNTS = 10
+N_COUNTS = 11
 
 FIELDS, VALUE = 1, 2
 """Values of ``counts[ERROR]``: the number of fields; the score or the grade."""
@@ -134,11 +135,12 @@ def parse_run(
             counts[BLANKS] += 1
             p = q0 + 1
             continue
-        if c == _HASH:
+        q1 = _skip_field(q0)
+        hashed = c == _HASH
+        if hashed and q1 == q0 + 1:
             counts[COMMENTS] += 1
             p = _skip_line(q0)
             continue
-        q1 = _skip_field(q0)
         d0 = _skip_white(_skip_field(_skip_white(q1)))
         d1 = _skip_field(d0)
         r0 = _skip_white(d1)
@@ -146,6 +148,13 @@ def parse_run(
         s0 = _skip_white(r1)
         s1 = _skip_field(s0)
         t0 = _skip_white(s1)
+        state, score = decimal(s0, s1)
+        if hashed:
+            if byte(t0) == _NEWLINE or state == BAD:
+                counts[COMMENTS] += 1
+                p = _skip_line(q0)
+                continue
+            counts[HASHED] += 1
         if byte(t0) == _NEWLINE:
             counts[ERROR], counts[POSITION] = FIELDS, line - address
             break
@@ -154,7 +163,6 @@ def parse_run(
         if byte(p) != _NEWLINE:
             counts[EXTRA] += 1
         p = _skip_line(p)
-        state, score = decimal(s0, s1)
         if state == BAD:
             counts[ERROR], counts[POSITION] = VALUE, line - address
             break
@@ -232,7 +240,8 @@ def parse_qrels(
             counts[BLANKS] += 1
             p += 1
             continue
-        if c == _HASH:
+        begin, hashed = p, c == _HASH
+        if hashed and (n_fields != 4 or _skip_field(p) == p + 1):
             counts[COMMENTS] += 1
             p = _skip_line(p)
             continue
@@ -247,18 +256,24 @@ def parse_qrels(
             elif field == grade_field:
                 g0, g1 = last, p
         p = _skip_white(p)
-        if byte(last) == _NEWLINE or byte(p) != _NEWLINE:
-            counts[ERROR], counts[POSITION] = FIELDS, line - address
-            break
-        p += 1
+        fields_fit = byte(last) != _NEWLINE and byte(p) == _NEWLINE
         stop, digits, grade = integer(g0, g1)
         if float_grades and digits > 0 and stop < g1 and byte(stop) == _POINT:
             stop += 1
             while stop < g1 and byte(stop) == _ZERO:
                 stop += 1
-        if stop < g1 or digits == 0 or grade < -(2**31) or grade >= 2**31:
-            counts[ERROR], counts[POSITION] = VALUE, line - address
+        grade_fits = stop == g1 and digits > 0 and -(2**31) <= grade < 2**31
+        if hashed:
+            if not (fields_fit and grade_fits):
+                counts[COMMENTS] += 1
+                p = _skip_line(begin)
+                continue
+            counts[HASHED] += 1
+        if not (fields_fit and grade_fits):
+            counts[ERROR] = VALUE if fields_fit else FIELDS
+            counts[POSITION] = line - address
             break
+        p += 1
         grades[rows] = grade
         if not _same(q0, q1, query, query_size):
             query, query_size = q0, q1 - q0

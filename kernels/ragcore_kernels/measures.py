@@ -85,7 +85,12 @@ def ideal_dcg(
     mode: int, k: int, judged: Any, base: int, n: int, table: F64, logs: F64, spare: F64
 ) -> float:
     """DCG of the best order of all judged grades, in the first k ranks."""
+    if mode < GAIN_TABLE:
+        n = min(n, k)
     for i in range(n):
+        if mode < GAIN_TABLE and judged[base + i] <= 0:
+            n = i
+            break
         spare[i] = gain(mode, judged[base + i], table)
     if mode >= GAIN_TABLE:  # a map need not rise with the grade: Shell sort, largest first
         gap = n >> 1
@@ -199,13 +204,26 @@ def measure(
             return none, total, best
         return total / best, total, best
 
-    hits = 0  # relevant documents in the first k ranks
-    n_rel_ret = 0
+    if kind == ERR:
+        if n_judged == 0 or judged[judged_base] <= 0:
+            return none, none, none
+        total = 0.0
+        reach = 1.0  # chance that the reader gets this far
+        for j in range(base, stop):
+            if ranks[j] > k:
+                break
+            if grades[j] > 0:
+                quits = (2.0 ** float(grades[j]) - 1.0) / 2.0 ** param
+                total += reach * quits / ranks[j]
+                reach *= 1.0 - quits
+        return total, none, none
+
+    n_rel_ret = np.int64(0)  # relevant documents in the first k ranks, or in all of them
     for j in range(base, stop):
-        if grades[j] >= rel:
-            n_rel_ret += 1
-            if ranks[j] <= k:
-                hits += 1
+        if ranks[j] > k:
+            break
+        n_rel_ret += grades[j] >= rel
+    hits = n_rel_ret
 
     if kind == NUM_REL_RET:
         return float(n_rel_ret), none, none
@@ -227,12 +245,13 @@ def measure(
     if kind == R or kind == SET_R:
         return hits / n_rel, float(hits), float(n_rel)
     if kind == R_CAPPED:
-        return hits / min(k, n_rel), float(hits), float(min(k, n_rel))
+        room = min(k if cutoff > 0 else n_ret, n_rel)
+        return (hits / room if room > 0 else 0.0), float(hits), float(room)
     if kind == SUCCESS:
         found = 1.0 if hits > 0 else 0.0
         return found, found, 1.0
     if kind == SET_P:
-        return (n_rel_ret / n_ret if n_ret else 0.0), float(n_rel_ret), float(n_ret)
+        return (hits / n_ret if n_ret else 0.0), float(hits), float(n_ret)
     if kind == SET_F:
         if n_rel_ret == 0:
             return 0.0, none, none
@@ -277,17 +296,6 @@ def measure(
             if grades[j] >= rel:
                 total += param ** float(ranks[j] - 1)
         return (1.0 - param) * total, none, none
-    if kind == ERR:
-        total = 0.0
-        reach = 1.0  # chance that the reader gets this far
-        for j in range(base, stop):
-            if ranks[j] > k:
-                break
-            if grades[j] > 0:
-                stop = (2.0 ** float(grades[j]) - 1.0) / 2.0 ** param
-                total += reach * stop / ranks[j]
-                reach *= 1.0 - stop
-        return total, none, none
     if kind == BPREF:
         total = 0.0
         above = 0  # judged non-relevant documents so far
@@ -367,13 +375,14 @@ def evaluate(
     -----
     Trusts its inputs. Sums run in rank order in float64.
     """
-    most = np.int64(1)
+    most, deepest = np.int64(1), np.int64(0)
     for t in range(begin, end):
         most = max(most, stats[t, N_JUDGED], stats[t, N_HITS])
+        deepest = max(deepest, stats[t, N_RET])
     spare = np.empty(most, np.float64)
     short_ranks = np.empty(most, np.int32)
     short_grades = np.empty(most, np.int32)
-    logs = np.empty(2048, np.float64)
+    logs = np.empty(min(max(deepest, most), np.int64(4096)) + 3, np.float64)
     logs[0] = 0.0
     for i in range(1, logs.size):
         logs[i] = math.log2(float(i))

@@ -116,6 +116,60 @@ def sort_cases(
         base += n
 
 
+@inline
+def survivors(
+    run: I64,
+    segments: I64,
+    first: int,
+    last: int,
+    n: int,
+    hashes: Any,
+    scores: F64,
+    policy: int,
+    own: I64,
+    t: int,
+    slots: I64,
+    kept: I64,
+    place: I64,
+) -> int:
+    """Rows of ranking `t` that `policy` and `own` leave, as `tidy` takes them; their number.
+
+    Lists them in `kept`, marks them by 1 in `place`, and makes `slots` a hash table of them.
+    """
+    for at in range(slots.size):
+        slots[at] = -1
+    mask = np.uint64(slots.size - 1)
+    for i in range(n):
+        place[i] = 0
+    for i in range(n):
+        piece, row = row_at(segments, first, last, i)
+        a, size = locate(run, piece, row)
+        if own.shape[0] and same_id(a, size, own[t, 0], own[t, 1]):
+            continue
+        at = hashes[i] & mask
+        while slots[at] >= 0:
+            j = slots[at]
+            if hashes[j] == hashes[i]:
+                piece, row = row_at(segments, first, last, j)
+                b, b_size = locate(run, piece, row)
+                if same_id(a, size, b, b_size):
+                    break
+            at = (at + _ONE) & mask
+        j = slots[at]
+        if j >= 0 and not (policy == DUP_LAST or (policy == DUP_MAX and scores[i] > scores[j])):
+            continue
+        if j >= 0:
+            place[j] = 0
+        slots[at] = i
+        place[i] = 1
+    n_kept = 0
+    for i in range(n):
+        if place[i]:
+            kept[n_kept] = i
+            n_kept += 1
+    return n_kept
+
+
 @kernel
 def tidy(
     run: I64,
@@ -154,37 +208,12 @@ def tidy(
         hashes, scores = np.empty(n, np.uint64), np.zeros(n, np.float64)
         load_rows(run, run_scores, run_segments, first, last, hashes, scores)
         slots = np.empty(power_above(2 * n + 2), np.int64)
-        for at in range(slots.size):
-            slots[at] = -1
         mask = np.uint64(slots.size - 1)
         kept = np.empty(n, np.int64)  # rows that stay, then in ranking order
         place = np.zeros(n, np.int64)  # 1 = stays, later its rank
-        for i in range(n):
-            piece, row = row_at(run_segments, first, last, i)
-            a, size = locate(run, piece, row)
-            if own.shape[0] and same_id(a, size, own[t, 0], own[t, 1]):
-                continue
-            at = hashes[i] & mask
-            while slots[at] >= 0:
-                j = slots[at]
-                if hashes[j] == hashes[i]:
-                    piece, row = row_at(run_segments, first, last, j)
-                    b, b_size = locate(run, piece, row)
-                    if same_id(a, size, b, b_size):
-                        break
-                at = (at + _ONE) & mask
-            j = slots[at]
-            if j >= 0 and not (policy == DUP_LAST or (policy == DUP_MAX and scores[i] > scores[j])):
-                continue
-            if j >= 0:
-                place[j] = 0
-            slots[at] = i
-            place[i] = 1
-        n_kept = 0
-        for i in range(n):
-            if place[i]:
-                kept[n_kept] = i
-                n_kept += 1
+        n_kept = survivors(
+            run, run_segments, first, last, n, hashes, scores, policy, own, t, slots, kept, place
+        )
         sort_rows(
             run, run_segments, first, last, scores, order == BY_SCORE, kept, 0, n_kept,
             np.empty(n_kept, np.int64),

@@ -30,7 +30,7 @@ def distribution(
     """
     turns = sign * y / period
     cosines, sines = table[0], table[1]
-    spiral(-turns, BLOCK, cosines, sines)
+    spiral(-turns, np.int64(BLOCK), cosines, sines)
     wave, bulk = 0.0, 0.0
     at = 0
     for r in range(runs.shape[1]):

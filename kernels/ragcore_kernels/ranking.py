@@ -36,6 +36,7 @@ STAT_FIELDS = 10
 that only repeat another; rows left out by `tidy`; and the problem."""
 
 _BITMAP_ROWS = 4096  # above this, a hash table finds repeated ids instead of a bitmap
+_LEAST_WORDS = 8  # of the bitmap of judged ids: 1 row in 500 passes it by chance, or fewer
 _COUNTED_HITS = 512  # above this, rows that are not in order are sorted rather than counted
 _S6 = np.uint64(6)
 _63 = np.uint64(63)
@@ -108,8 +109,11 @@ def load_rows(
         elif sources[piece, 0] == SCORE_F32:
             for i in range(count):
                 scores[n + i] = float(load_f32(address + 4 * (start + i)))
+        else:
+            for i in range(count):
+                scores[n + i] = 0.0
         n += count
-    bad = 0
+    bad = np.int64(0)
     for i in range(n):
         bad += scores[i] != scores[i]
     return n, bad
@@ -245,12 +249,12 @@ def find_hits(
     seen = np.empty(power_above(min(deepest, _BITMAP_ROWS)), np.uint64)
     rows = np.empty(power_above(4 * deepest) if deepest > _BITMAP_ROWS else 1, np.int64)
     slots = np.empty(power_above(2 * most + 2), np.int64)
-    judged = np.empty(power_above(most), np.uint64)
+    judged = np.empty(max(np.int64(_LEAST_WORDS), power_above(most)), np.uint64)
     judged_at = np.empty((most, 4), np.int64)
     grades = np.empty(most, np.int64)
     counts = np.empty(256, np.int64)
 
-    built = np.int64(-1)  # the case whose judgements are in the tables now
+    built = np.int64(-2)  # the case whose judgements are in the tables now; -1 has none
     n_labels, collapsed, n_judged = np.int64(0), np.int64(0), np.int64(0)
     fault, fault_a, fault_b = np.int64(FINE), np.int64(0), np.int64(0)
     slot_mask, judged_shift = np.uint64(0), np.uint64(63)
@@ -263,7 +267,8 @@ def find_hits(
             n_labels, collapsed = np.int64(0), np.int64(0)
             fault, fault_a, fault_b = np.int64(FINE), np.int64(0), np.int64(0)
             room = hit_offsets[t + 1] - hit_offsets[t]
-            n_slots, n_words = power_above(2 * room + 2), power_above(room)
+            n_slots = power_above(2 * room + 2)
+            n_words = max(np.int64(_LEAST_WORDS), power_above(room))
             for i in range(n_slots):
                 slots[i] = -1
             for i in range(n_words):
@@ -294,8 +299,10 @@ def find_hits(
                             fault_b = labels[piece, 7] + row
                         continue
                     slots[at] = n_labels
-                    judged_at[n_labels, 0], judged_at[n_labels, 1] = a, size
-                    judged_at[n_labels, 2], judged_at[n_labels, 3] = piece, row
+                    judged_at[n_labels, 0] = a
+                    judged_at[n_labels, 1] = size
+                    judged_at[n_labels, 2] = piece
+                    judged_at[n_labels, 3] = row
                     grades[n_labels] = grade
                     n_labels += 1
                     bit = h >> judged_shift
@@ -303,8 +310,11 @@ def find_hits(
             n_judged = np.int64(0)
             if c >= 0:
                 n_judged = fall(grades, n_labels, ideal, ideal_offsets[c], counts)
-        stats[t, N_JUDGED], stats[t, COLLAPSED] = n_judged, collapsed
-        stats[t, PROBLEM], stats[t, PROBLEM_A], stats[t, PROBLEM_B] = fault, fault_a, fault_b
+        stats[t, N_JUDGED] = n_judged
+        stats[t, COLLAPSED] = collapsed
+        stats[t, PROBLEM] = fault
+        stats[t, PROBLEM_A] = fault_a
+        stats[t, PROBLEM_B] = fault_b
 
         first, last = run_offsets[t], run_offsets[t + 1]
         n, bad = load_rows(run, run_scores, run_segments, first, last, hashes, scores)
@@ -313,9 +323,10 @@ def find_hits(
             for i in range(n):
                 if scores[i] != scores[i] and stats[t, PROBLEM] == FINE:
                     piece, row = row_at(run_segments, first, last, i)
-                    stats[t, PROBLEM], stats[t, PROBLEM_A] = NAN_SCORE, run[piece, 7] + row
+                    stats[t, PROBLEM] = NAN_SCORE
+                    stats[t, PROBLEM_A] = run[piece, 7] + row
             continue
-        rises = 0
+        rises = np.int64(0)
         for i in range(1, n):
             rises += scores[i] > scores[i - 1]
         stats[t, RISES] = rises
@@ -362,18 +373,19 @@ def find_hits(
         problem = stats[t, PROBLEM]
         for w in range(n_watch):
             i, flags = watch[w] >> 2, watch[w] & 3
-            if flags & 2:
+            equal = 0  # counted first: a loop that the compiler can vectorise
+            if flags & 2 and (problem == FINE or problem == UNTIDY):
                 for j in range(i):
-                    if (
-                        hashes[j] == hashes[i]
-                        and (problem == FINE or problem == UNTIDY)
-                        and same_rows(run, run_segments, first, last, i, j)
-                    ):
+                    equal += hashes[j] == hashes[i]
+            if equal:
+                for j in range(i):
+                    if hashes[j] == hashes[i] and same_rows(run, run_segments, first, last, i, j):
                         problem = np.int64(DUPLICATE_ROW)
                         piece, row = row_at(run_segments, first, last, j)
                         stats[t, PROBLEM_A] = run[piece, 7] + row
                         piece, row = row_at(run_segments, first, last, i)
                         stats[t, PROBLEM_B] = run[piece, 7] + row
+                        break
             at = hashes[i] & slot_mask
             if not (flags & 1) or slots[at] < 0 or problem != FINE:
                 continue
@@ -393,12 +405,15 @@ def find_hits(
                         work += compared
                     k = base + n_hits  # they come nearly sorted, or few
                     while k > base and hit_ranks[k - 1] > rank:
-                        hit_ranks[k], hit_grades[k] = hit_ranks[k - 1], hit_grades[k - 1]
+                        hit_ranks[k] = hit_ranks[k - 1]
+                        hit_grades[k] = hit_grades[k - 1]
                         k -= 1
-                    hit_ranks[k], hit_grades[k] = rank, grades[j]
+                    hit_ranks[k] = rank
+                    hit_grades[k] = grades[j]
                     n_hits += 1
                     n_solid += grades[j] >= 0
                     break
                 at = (at + _ONE) & slot_mask
         stats[t, PROBLEM] = problem
-        stats[t, N_HITS], stats[t, N_JUDGED_RET] = n_hits, n_solid
+        stats[t, N_HITS] = n_hits
+        stats[t, N_JUDGED_RET] = n_solid

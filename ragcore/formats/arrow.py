@@ -9,12 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
 from ragcore.errors import InputError
 
-ARROW_FILE, ARROW_STREAM, PARQUET = b"ARROW1", b"\xff\xff\xff\xff", b"PAR1"
+ARROW_FILE, ARROW_STREAM, PARQUET = b"ARROW1\0\0", b"\xff\xff\xff\xff", b"PAR1\x15"
+_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
 
 
 def is_arrow(head: bytes) -> bool:
@@ -38,9 +40,8 @@ def read_table(path: Path, head: bytes, columns: tuple[str, ...] | None = None) 
             names = [n for n in file.schema_arrow.names if columns is None or n in columns]
             return file.read(columns=names)
         source = pa.memory_map(str(path))
-        if head.startswith(ARROW_FILE):
-            return pa.ipc.open_file(source).read_all()
-        return pa.ipc.open_stream(source).read_all()
+        opened = pa.ipc.open_file if head.startswith(ARROW_FILE) else pa.ipc.open_stream
+        return _sound(opened(source).read_all())
     except (pa.ArrowInvalid, pa.ArrowException, OSError, EOFError) as error:
         kind = "Parquet" if head.startswith(PARQUET) else "Arrow IPC"
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -52,6 +53,16 @@ def read_table(path: Path, head: bytes, columns: tuple[str, ...] | None = None) 
         ) from None
 
 
+def _sound(table: pa.Table) -> pa.Table:
+    """`table`, if its offsets and codes stay inside its buffers: the kernels trust them."""
+    for column in table.columns:
+        for chunk in column.chunks:
+            # As bytes, since whether text is UTF-8 would take ten times as long to tell.
+            kind = _BYTES.get(chunk.type)
+            (chunk.view(kind) if kind else chunk).validate(full=True)
+    return table
+
+
 def from_stream(data: Any) -> pa.Table:
     """A table from anything that speaks the Arrow C stream or C data interface."""
     if isinstance(data, pa.Table):
@@ -61,10 +72,35 @@ def from_stream(data: Any) -> pa.Table:
     return pa.RecordBatchReader.from_stream(data).read_all()
 
 
+def numbers(values: np.ndarray[Any, Any]) -> pa.Array:
+    """A NumPy array as an Arrow array over the same memory.
+
+    `pyarrow.array` imports pandas where that is installed, which takes longer than a score.
+    """
+    kept = np.ascontiguousarray(values)
+    kind = pa.from_numpy_dtype(kept.dtype)
+    return pa.Array.from_buffers(kind, kept.size, [None, pa.py_buffer(kept)])
+
+
+def texts(values: list[str]) -> pa.Array:
+    """Strings as an Arrow array; binary where one is not Unicode (lone surrogates)."""
+    try:
+        parts, kind = [v.encode() for v in values], pa.string()
+    except UnicodeEncodeError:
+        parts, kind = [v.encode("utf-8", "surrogatepass") for v in values], pa.binary()
+    offsets = np.zeros(len(parts) + 1, np.int32)
+    np.cumsum([len(p) for p in parts], out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(parts))]
+    return pa.Array.from_buffers(kind, len(parts), buffers)
+
+
 def find(table: pa.Table, names: tuple[str, ...]) -> str | None:
     """The first of `names` that is a column of `table`."""
-    present = set(table.column_names)
-    return next((name for name in names if name in present), None)
+    present = table.column_names
+    found = next((name for name in names if name in present), None)
+    if found is not None and present.count(found) > 1:
+        raise InputError("table", f"column {found!r} twice", "each column once", "drop one of them")
+    return found
 
 
 def first_null(column: pa.ChunkedArray) -> int:
@@ -76,6 +112,23 @@ def first_null(column: pa.ChunkedArray) -> int:
             return row + flags.index(True) + 1
         row += len(chunk)
     raise ValueError("the column has no null")
+
+
+def refuse_nulls(where: str, table: pa.Table, names: list[str]) -> None:
+    """Refuse a table with nulls in columns that may hold none.
+
+    Raises
+    ------
+    InputError
+        Naming the first such row, and every such column with its first row.
+    """
+    holes = [(first_null(table[n]), n) for n in names if table[n].null_count]
+    if holes:
+        row, _ = min(holes)
+        found = ", ".join(f"null {name} (row {at})" for at, name in sorted(holes))
+        raise InputError(
+            where, found, "a value in every row", "drop or fill these rows", row=row
+        )
 
 
 def as_ids(where: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -169,7 +222,8 @@ def as_grades(
         row = 1
         for chunk in column.chunks:
             for value in chunk.to_pylist():
-                if not float_grades or value != value or value != int(value):
+                fits = -(2**31) <= value < 2**31  # and so it is neither NaN nor infinite
+                if not float_grades or not fits or value != int(value):
                     hint = "--float-grades takes floats that are whole numbers"
                     raise InputError(
                         where, f"grade {value!r} is not an integer", "integer grades", hint,
@@ -192,7 +246,14 @@ def systems(table: pa.Table) -> list[tuple[str, pa.Table]]:
         return [("", table)]
     import pyarrow.compute as pc  # 30 ms that only such tables pay
 
+    refuse_nulls("table", table, [name])
+    for i, field in enumerate(table.schema):  # Arrow can filter nothing by views
+        if field.type in (pa.string_view(), pa.binary_view()):
+            plain = pa.large_string() if field.type == pa.string_view() else pa.large_binary()
+            table = table.set_column(i, field.name, table[i].cast(plain))
     column = table[name]
+    if pa.types.is_dictionary(column.type):  # whose values may repeat
+        column = column.cast(column.type.value_type)
     names = pc.unique(column).to_pylist()
     if len(names) == 1:
         return [(str(names[0]), table)]

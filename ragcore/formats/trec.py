@@ -19,7 +19,7 @@ from ragcore_kernels import lines as kernels
 
 from ragcore.errors import InputError
 from ragcore.formats.bytes import BLOCK_BYTES, Source, open_bytes
-from ragcore.formats.trec_errors import line_of_row, old_mac_refusal, refusal
+from ragcore.formats.trec_errors import has_fields, line_of_row, old_mac_refusal, refusal
 from ragcore.threads import default_threads
 
 _BOM = b"\xef\xbb\xbf"
@@ -29,6 +29,7 @@ _NOTES = {
     kernels.EXTRA: "lines with extra fields",
     kernels.NO_RANK: "unreadable ranks",
     kernels.OTHER_TAG: "other run tags",
+    kernels.HASHED: "query ids that begin with #",
 }
 _CONFLICTS, _NOT_UTF8 = "rank conflicts", "lines that are not UTF-8"
 _ROLES = {
@@ -98,7 +99,7 @@ class TextTable:
             raise IndexError(f"row {row} of {self.n_rows}")
         for block, start in zip(self.blocks, self.starts, strict=True):
             if row < block.n_rows:
-                return line_of_row(self.source, start, row)
+                return line_of_row(self.source, start, row, self.kind == "run")
             row -= block.n_rows
         raise AssertionError("n_rows exceeds the rows of the blocks")
 
@@ -310,7 +311,7 @@ def _tasks(
         if start == 0 and text[:3].tobytes() == _BOM:
             notes["byte order mark"] = 1
             start, text = 3, text[3:]
-        if not settled and (found := _first_line(source, text)):
+        if not settled and (found := _first_line(source, text, layout.is_run)):
             settled, fields = True, found.line.split()
             if layout.is_run:
                 layout = replace(layout, tag=fields[5] if len(fields) > 5 else b"")
@@ -332,14 +333,14 @@ class _First(NamedTuple):
     blanks: int
 
 
-def _first_line(source: Source, text: NDArray[np.uint8]) -> _First | None:
+def _first_line(source: Source, text: NDArray[np.uint8], is_run: bool) -> _First | None:
     raw, stop, comments, blanks = text.tobytes(), 0, 0, 0
     while stop < len(raw):
         begin, stop = stop, raw.index(b"\n", stop) + 1
         line = raw[begin:stop].strip()
         if b"\r" in line and not line.split(b"\r")[-1][:1].isspace():
             raise old_mac_refusal(source)
-        if line and not line.startswith(b"#"):
+        if has_fields(line, is_run):
             return _First(line, stop, comments, blanks)
         comments, blanks = comments + bool(line), blanks + (not line)
     return None

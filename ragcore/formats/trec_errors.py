@@ -13,10 +13,23 @@ _SHOWN = 60
 _RUN = "6 fields: query Q0 doc rank score tag"
 _QRELS = "4 fields: query iteration doc grade"
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_INTEGER = re.compile(rb"[+-]?\d+")
 _ITERATIONS = (b"Q0", b"q0", b"0")
 
 
-def line_of_row(source: Source, start: int, row: int) -> int:
+def has_fields(line: bytes, is_run: bool) -> bool:
+    """Whether a stripped line is a row: not blank, and no comment by the rule of the kernels."""
+    if not line.startswith(b"#"):
+        return bool(line)
+    fields = line.split()
+    if is_run:
+        value = fields[4].lstrip(b"+-").lower() if len(fields) > 5 else b""
+        number = value in (b"inf", b"infinity") or _NUMBER.fullmatch(value)
+        return fields[0] != b"#" and bool(number)
+    return fields[0] != b"#" and len(fields) == 4 and bool(_INTEGER.fullmatch(fields[3]))
+
+
+def line_of_row(source: Source, start: int, row: int, is_run: bool) -> int:
     """Line, from 1, of the `row`-th line with fields at or after byte `start` of the text."""
     before = 0
     for begin, text in source.blocks():
@@ -27,8 +40,7 @@ def line_of_row(source: Source, start: int, row: int) -> int:
         before += _newlines(text[:place])
         for line in text[place:].tobytes().split(b"\n")[:-1]:
             before += 1
-            fields = line.strip()
-            if fields and not fields.startswith(b"#"):
+            if has_fields(line.strip(), is_run):
                 row -= 1
                 if row < 0:
                     return before

@@ -237,7 +237,11 @@ class Options:
 
 @dataclass
 class Hits:
-    """What the kernels found: hits of every ranking, and the rest that measures need."""
+    """What the kernels found: hits of every ranking, and the rest that measures need.
+
+    `top` is the highest grade among the judgements of each ranking's case, -1 without any >= 0;
+    `unlabelled` is True where the case has no judgement at all.
+    """
 
     labels: Labels
     rankings: Rankings
@@ -247,6 +251,7 @@ class Hits:
     ideal: Any
     stats: I64
     top: I64
+    unlabelled: Any
     cuts: list[int]
     options: Options
 
@@ -266,7 +271,7 @@ class Hits:
         run_split(work, n, len(self.cuts) - 1, self.cuts)
         if spec.plain:
             return out, quotients
-        values = np.stack([out[rows].mean(0) for rows in spec.rows])
+        values = spec.means(out)
         if parts:
             quotients = np.stack(
                 [[q[r][0] if r.stop - r.start == 1 else np.full(n, np.nan) for r in spec.rows]
@@ -318,7 +323,7 @@ def find_hits(rows: Rows, labels: Labels, rankings: Rankings, options: Options) 
 
         own = np.empty((0, 2), np.int64)
         if options.drop_identical_ids:
-            own = _own_ids(rows, rankings)
+            own = own_ids(rows, rankings)
         order.tidy(
             *shared, np.flatnonzero(mend), rows.order, DUPLICATES.index(options.duplicates), own,
             offsets, ranks, grades, stats,
@@ -328,7 +333,9 @@ def find_hits(rows: Rows, labels: Labels, rankings: Rankings, options: Options) 
     has = (rankings.label_of >= 0) & (stats[:, kernel.N_JUDGED] > 0)
     top = np.full(n, -1, np.int64)
     top[has] = ideal[labels.row_offsets[rankings.label_of[has]]]
-    return Hits(labels, rankings, offsets, ranks, grades, ideal, stats, top, cuts, options)
+    return Hits(
+        labels, rankings, offsets, ranks, grades, ideal, stats, top, room == 0, cuts, options
+    )
 
 
 def _cuts(rankings: Rankings, n_rows: int, threads: int) -> list[int]:
@@ -342,7 +349,7 @@ def _cuts(rankings: Rankings, n_rows: int, threads: int) -> list[int]:
     return [0, *(int(i) for i in inner), n]
 
 
-def _own_ids(rows: Rows, rankings: Rankings) -> I64:
+def own_ids(rows: Rows, rankings: Rankings) -> I64:
     """Address and length of the case id of each ranking, as the run writes it."""
     own = np.zeros((len(rankings), 2), np.int64)
     own[:, 1] = -1

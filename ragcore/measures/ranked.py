@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragcore.errors import UsageError
+from ragcore.measures import bounds
 from ragcore.measures.registry import Definition, Measure
 
 _TREC = "trec_eval 10"
@@ -15,10 +17,11 @@ _NA = "no relevant document (0 under --no-relevant zero)"
 
 def _ranked(name: str, formula: str, question: str, **rest: Any) -> Definition:
     given: dict[str, Any] = {"na": _NA, "needs": ("ranked", "relevance"), "source": _TREC} | rest
-    params = {"judged_only": False} | given.pop("params", {})
+    params = {"judged_only": False, "ties": None, "holes": None} | given.pop("params", {})
     return Definition(
-        name=name, layer="ranked", formula=formula, question=question, params=params, **given
-    )
+        name=name, layer="ranked", formula=formula, question=question, params=params,
+        bounds=bounds.explained(name), **given,
+    )  # fmt: skip
 
 
 DEFINITIONS = (
@@ -193,6 +196,10 @@ class Specification:
                 if grade >= 0:
                     self.gains[i, grade] = value
         self.plain = all(r.stop - r.start == 1 for r in self.rows)
+
+    def means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean of each measure's rows, added in their order whatever the number of rankings."""
+        return np.stack([sum(values[r]) / (r.stop - r.start) for r in self.rows])
 
 
 def _numbers(one: Measure) -> list[list[float]]:

@@ -12,6 +12,7 @@ import difflib
 import fnmatch
 import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from ragcore.errors import UsageError
@@ -29,6 +30,7 @@ class Definition:
     cutoff : "none", "optional" or "needed".
     params : parameters it takes, with their defaults.
     aggregate : how cases become one number: mean, geometric mean, or sum.
+    bounds : which bounds it has over ties and holes.
     zero : whether a case without relevant documents may count as 0 (`--no-relevant zero`).
     """
 
@@ -44,6 +46,7 @@ class Definition:
     cutoff: str = "optional"
     params: dict[str, Any] = field(default_factory=dict)
     aggregate: str = "mean"
+    bounds: str = ""
     zero: bool = True
 
 
@@ -170,11 +173,9 @@ def _expand(name: str) -> list[str]:
     return [name]
 
 
+@lru_cache(maxsize=1024)
 def _one(text: str, rel: int) -> Measure:
-    found = _trec_eval(text)
-    if found is None:
-        found = _notation(text)
-    name, k, params = found
+    name, k, params = _trec_eval(text) or _trec_eval_with(text) or _notation(text)
     key = _NAMES.get(name.lower())
     aggregate = ""
     if name in _GEOMETRIC:
@@ -204,6 +205,10 @@ def _one(text: str, rel: int) -> Measure:
             takes = ", ".join(["rel", *values])
             raise UsageError(f"measure {text!r} has no parameter {param!r}", f"it takes {takes}")
     measure = Measure(text, definition, k or 0, level, values, aggregate or definition.aggregate)
+    if values.get("ties") or values.get("holes"):
+        from ragcore.measures import bounds
+
+        bounds.check(measure)
     return replace(measure, params=_checked(measure))
 
 
@@ -262,6 +267,20 @@ def _trec_eval(text: str) -> tuple[str, int | None, dict[str, Any]] | None:
         pairs = [pair.split("=") for pair in match[1].split(",")]
         return "nDCG", None, {"gains": {int(g): float(v) for g, v in pairs}}
     return None
+
+
+def is_trec_eval(text: str) -> bool:
+    """Whether a name is one of trec_eval's parameterised ones, with its cut-off inside."""
+    return _trec_eval(text) is not None
+
+
+def _trec_eval_with(text: str) -> tuple[str, int | None, dict[str, Any]] | None:
+    """As `_trec_eval`, with parameters of ours after the name: ``ndcg_cut_10(ties=worst)``."""
+    match = re.fullmatch(r"([^()@]+)\((.*)\)", text)
+    found = _trec_eval(match[1]) if match else None
+    if match is None or found is None:
+        return None
+    return found[0], found[1], found[2] | _arguments(text, match[2])
 
 
 _NOTATION = re.compile(

@@ -23,6 +23,7 @@ def explain_measure(measure: Measure) -> str:
         ("asked for", "; ".join(asked) or "as it is"),
         ("summary", how),
         ("na", one.na),
+        ("bounds", one.bounds),
         ("needs", ", ".join(one.needs)),
         ("source", one.source),
         ("limit", one.limit),

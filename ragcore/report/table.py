@@ -48,21 +48,20 @@ def write_arrow(table: pa.Table, stream: IO[bytes]) -> None:
         writer.write_table(table.unify_dictionaries().combine_chunks())
 
 
-def render(table: pa.Table, form: str) -> bytes:
-    """`table` in one of the text formats.
+def render(rows: list[dict[str, Any]], form: str) -> bytes:
+    """Rows of a table in one of the text formats.
 
     tsv has every column at four places, jsonl every column at full precision, null where there
     is no number; table and md are for people and leave out what is empty.
     """
     if form == "jsonl":
-        lines = [json.dumps(_finite(row), ensure_ascii=False) for row in table.to_pylist()]
+        lines = [json.dumps(_finite(row), ensure_ascii=False) for row in rows]
         return "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace")
     if form == "tsv":
-        lines = ["\t".join(table.column_names)]
-        lines += ["\t".join(_cell(v) for v in row.values()) for row in table.to_pylist()]
+        lines = ["\t".join(rows[0])] if rows else []
+        lines += ["\t".join(_cell(v) for v in row.values()) for row in rows]
         return "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace")
-    rows = table.to_pylist()
-    head, body = _summary(rows) if "slice" in table.column_names else _cases(rows)
+    head, body = _summary(rows) if rows and "slice" in rows[0] else _cases(rows)
     lines = _markdown(head, body) if form == "md" else _aligned(head, body)
     return "".join(line.rstrip() + "\n" for line in lines).encode("utf-8", "backslashreplace")
 

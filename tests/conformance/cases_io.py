@@ -78,12 +78,13 @@ def ids_are_never_numbers(case: Case, folder: Path) -> None:
     assert scores.mean("RR") == case["expected"]["RR"]
     guessed = pd.read_csv(io.BytesIO(text))
     assert guessed["qid"].dtype == np.int64
-    scores = ragcore.score(guessed, qrels=given["qrels"], measures=given["metrics"])
-    assert scores.mean("RR") == 0.0
-    audit = scores.audits[0]
-    assert ("7", "007") in [pair[:2] for pair in audit.near_misses] or any(
-        "007" in warning for warning in audit.warnings
-    )
+    with pytest.raises(InputError, match="'7' and '007' .zero padding. look alike"):
+        ragcore.score(guessed, qrels=given["qrels"], measures=given["metrics"])
+    with_more = {**given["qrels"], "8": {"10": 1}}
+    both = pd.concat([guessed, pd.DataFrame({"qid": [8], "doc_id": [10], "score": [1.0]})])
+    scores = ragcore.score(both, qrels=with_more, measures=given["metrics"])
+    assert scores.mean("RR") == 0.5
+    assert ("7", "007") in [pair[:2] for pair in scores.audits[0].near_misses]
 
 
 IDS = {

@@ -305,6 +305,7 @@ def only_results_remain(case: Case, folder: Path) -> None:
         scores = ragcore.score(table, qrels=qrels, measures=names, duplicates="first", names=["r"])
         grown = pa.total_allocated_bytes() - before
         alive = weakref.ref(table)
+        assert scores.audits[0].counts["rows"] == n * k  # made from the run, once
         del table
         gc.collect()
         assert alive() is None

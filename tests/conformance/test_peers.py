@@ -37,8 +37,8 @@ TYPES: dict[str | None, Any] = {
     "bool": bool,
 }
 
-EMPTY = {"empty.run": {"allow_empty": True}}
-"""A run without a row is refused unless it is said to be meant; these records mean it."""
+EMPTY = {"empty.run": {"allow_empty": True}, "missing.disjoint": {"allow_empty": True}}
+"""A run with nothing for any judged case is refused unless that is meant, as here."""
 
 
 def ours(name: str) -> str:

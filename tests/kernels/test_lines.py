@@ -161,7 +161,7 @@ number = st.sampled_from([b"1", b"-2.5", b"1e3", b"0.1", b"12345678901234567890"
 grade = st.sampled_from([b"0", b"1", b"-1", b"+2", b"007", b"2147483647", b"-2147483648"])
 rank = st.sampled_from([b"1", b"2", b"-3", b"1.0", b"first", b"1099511627776", b"9" * 30])
 tag = st.sampled_from([b"t", b"t", b"tt", b"u"])
-other = st.tuples(edge, st.sampled_from([b"", b"#", b"# q Q0 d 1 2 t", b"#7 Q0 d 1 1.0 r"]))
+other = st.tuples(edge, st.sampled_from([b"", b"#", b"# q Q0 d 1 2 t", b"#7 Q0 d 1 x r", b"#7 0 d"]))
 ends = st.sampled_from([b"\n", b"\r\n", b" \n"])
 
 
@@ -177,6 +177,12 @@ def line_of(draw, *kinds, extra=False):
     return text + draw(edge) + draw(ends)
 
 
+def begins_a_query(fields):
+    """Whether a line that starts with # is a whole row, the # being part of its query id."""
+    number = fields[4] if len(fields) > 5 else fields[3] if len(fields) == 4 else b"x"
+    return fields[0] != b"#" and number.lstrip(b"+-")[:1].isdigit()
+
+
 def plain(text):
     """Fields of every line that is neither blank nor a comment, and counts of those that are."""
     rows, comments, blanks = [], 0, 0
@@ -184,7 +190,7 @@ def plain(text):
         fields = line.split()
         if not fields:
             blanks += 1
-        elif fields[0].startswith(b"#"):
+        elif fields[0].startswith(b"#") and not begins_a_query(fields):
             comments += 1
         else:
             rows.append(fields)
@@ -226,6 +232,15 @@ def test_qrels__equal_a_plain_splitter(text):
     assert grades.tolist() == [int(row[3]) for row in rows]
     assert (counts[lines.COMMENTS], counts[lines.BLANKS]) == (comments, blanks)
     assert counts[lines.ERROR] == 0
+
+
+def test_hash__is_part_of_a_query_id_where_the_line_is_whole():
+    queries, _, scores, _, _, counts = run(b"#7 Q0 d 1 1.5 r\n#7 Q0 d 1 high r\n# 7 Q0 d 1 2 r\n")
+    assert (queries, scores.tolist()) == ([b"#7"], [1.5])
+    assert (counts[lines.HASHED], counts[lines.COMMENTS]) == (1, 2)
+    queries, _, grades, counts = qrels(b"#7 0 d 1\n#7 0 d\n#7 0 d x\n#7 0 d 1 2\n")
+    assert (queries, grades.tolist()) == ([b"#7"], [1])
+    assert (counts[lines.HASHED], counts[lines.COMMENTS]) == (1, 3)
 
 
 @quiet

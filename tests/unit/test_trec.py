@@ -147,7 +147,7 @@ def test_messy__mended_files_hold_the_clean_rows(shared_data):
 
 
 def test_run__fields_tag_and_notes(write):
-    table = read_run(write(b" \n#7 Q0 d 1 1.0 r\n\t1 Q0 a#b 1 2.0 my run\r\n1 Q0 b 2 3 other"))
+    table = read_run(write(b" \n# 7 Q0 d 1 1.0 r\n\t1 Q0 a#b 1 2.0 my run\r\n1 Q0 b 2 3 other"))
     assert rows(table) == [("1", "a#b", 2.0), ("1", "b", 3.0)]
     assert (table.kind, table.tag) == ("run", "my")
     assert table.notes == {

@@ -1,0 +1,1 @@
+"""Benchmarks: the asv suites, and side-by-side runs against other tools in `peers`."""

@@ -1,0 +1,260 @@
+"""Score one run with every tool, side by side: 13 measures, each query's values and the means.
+
+python bench/peers/scoring.py --size S --labels sparse
+python bench/peers/scoring.py --size M --labels pooled --workloads DIR --trec-eval PATH --markdown
+
+A job goes from files (in the page cache) to values and means. Each tool lives in a process of its
+own, where imports and a first, untimed job come before. Then the tools take turns: a tenth of a
+second each, or one job if that takes longer; the median of turns counts. So a ratio compares times
+of the same minutes. Means are compared before a time is shown. CPU time is that of all threads:
+look at it where something else runs on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, cast
+
+from tools import MEASURES, NAMES, Tool, make_tool
+
+HERE = Path(__file__).parent
+ENDINGS = {"arrow": "arrow", "dict": "dict.arrow", "parquet": "parquet", "trec": "trec"}
+REFERENCE = "ragcore-1"
+
+
+@dataclass
+class Entry:
+    """A tool in the comparison, its worker, and what was measured."""
+
+    name: str
+    tool: Tool
+    form: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    absent: str = ""
+    version: str = ""
+    process: subprocess.Popen[str] | None = None
+    means: dict[str, float] = field(default_factory=dict)
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    def start(self, trec_eval: str) -> None:
+        """Start the worker and wait until its tool is imported."""
+        command = [sys.executable, str(HERE / "tools.py"), self.name, "--trec-eval", trec_eval]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.version = self._answer().get("version", "")
+
+    def run(self, timed: bool) -> None:
+        """One job."""
+        assert self.process is not None
+        stdin = cast("IO[str]", self.process.stdin)
+        stdin.write(json.dumps(self.files) + "\n")
+        stdin.flush()
+        answer = self._answer()
+        if "error" in answer:
+            self.absent = "failed"
+            tell(f"{self.name}: {answer['error']}")
+            return
+        self.means = answer["means"]
+        if timed:
+            self.wall.append(answer["wall"])
+            self.cpu.append(answer["cpu"])
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process is not None
+        line = cast("IO[str]", self.process.stdout).readline()
+        return json.loads(line) if line else {"error": "its process ended"}
+
+    def stop(self) -> None:
+        """End the worker."""
+        if self.process is not None:
+            self.process.communicate()
+
+
+def choose_files(entry: Entry, folder: Path, labels: str, form: str) -> None:
+    """The files that a tool reads, the best first; ragcore reads what was asked for."""
+    forms = [form] if entry.name.startswith("ragcore") else entry.tool.reads
+    for one in forms:
+        end = ENDINGS[one]
+        run, qrels = folder / f"run0.{end}", folder / f"qrels.{labels}.{end}"
+        if run.exists() and qrels.exists():
+            entry.form, entry.files = one, {"run": str(run), "qrels": str(qrels)}
+            return
+    entry.absent = f"no {' or '.join(forms)} files in this workload"
+
+
+def compare(folder: Path, options: argparse.Namespace) -> list[Entry]:
+    """Warm every tool up, then let them take turns."""
+    entries = [Entry(name, make_tool(name, options.trec_eval)) for name in options.tools]
+    for entry in entries:
+        entry.absent = entry.tool.missing()
+        if not entry.absent:
+            choose_files(entry, folder, options.labels, options.format)
+        if entry.absent:
+            continue
+        entry.start(options.trec_eval)
+        entry.run(timed=False)
+        tell(f"{entry.name} {entry.version}: {entry.absent or 'warm'}")
+    try:
+        for turn in range(options.repeats):
+            for entry in entries:
+                slow = options.slow_repeats
+                if entry.absent or (slow and turn >= slow and entry.wall[0] > 1.0):
+                    continue
+                entry.run(timed=True)
+            tell(f"turn {turn + 1} of {options.repeats}")
+    finally:
+        for entry in entries:
+            entry.stop()
+    return entries
+
+
+def tell(text: str) -> None:
+    """Progress, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def agreement(entries: list[Entry]) -> tuple[list[str], bool]:
+    """What the means say of each other, and whether tools with equal definitions agree."""
+    ran = [e for e in entries if e.means]
+    if not ran:
+        return ["no tool ran"], False
+    base, lines, fine = ran[0], [], True
+    for entry in ran[1:]:
+        apart = {m: abs(entry.means[m] - base.means[m]) for m in MEASURES}
+        far = {m: d for m, d in apart.items() if not d <= entry.tool.tolerance}
+        if not far:
+            lines.append(f"{entry.name}: all means agree (within {entry.tool.tolerance:g})")
+            continue
+        what = ", ".join(f"{m} by {d:.1e}" for m, d in far.items())
+        verdict = "DISAGREES" if entry.tool.exact else "differs, as it orders ties its own way"
+        lines.append(f"{entry.name}: {verdict}: {what}")
+        fine &= not entry.tool.exact
+    return [f"means, against {base.name}:", *lines], fine
+
+
+def spread(values: list[float], digits: str) -> str:
+    """Median, and least and greatest in brackets."""
+    middle = statistics.median(values)
+    if len(values) == 1:
+        return format(middle, digits)
+    return f"{middle:{digits}} ({min(values):{digits}}-{max(values):{digits}})"
+
+
+def ratios(entry: Entry, base: Entry) -> list[float]:
+    """Wall time over the reference's, turn by turn."""
+    return [a / b for a, b in zip(entry.wall, base.wall, strict=False)]
+
+
+def rows(entries: list[Entry]) -> list[list[str]]:
+    """One row a tool, as text."""
+    by_name = {e.name: e for e in entries if e.wall}
+    base = by_name.get(REFERENCE)
+    two = by_name.get("ragcore-2")
+    out = []
+    for entry in entries:
+        title = f"{entry.name} {entry.version}".strip()
+        if not entry.wall:
+            out.append([title, entry.absent, "", "", "", "", "", ""])
+            continue
+        row = [title, entry.form, spread([1e3 * w for w in entry.wall], ".4g"),
+               f"{1e3 * statistics.median(entry.cpu):.4g}"]  # fmt: skip
+        row.append(spread(ratios(entry, base), ".3g") if base else "")
+        cpu = statistics.median(entry.cpu)
+        row.append(f"{cpu / statistics.median(base.cpu):.3g}" if base else "")
+        row.append(spread(ratios(entry, two), ".3g") if two else "")
+        out.append([*row, entry.tool.note])
+    return out
+
+
+HEAD = ["tool", "reads", "wall ms", "CPU ms", "wall / ragcore-1", "CPU / ragcore-1",
+        "wall / ragcore-2", "note"]  # fmt: skip
+
+
+def show(title: str, table: list[list[str]], markdown: bool) -> None:
+    """Print a table."""
+    print(f"\n{'### ' if markdown else ''}{title}\n")
+    if markdown:
+        for row in (HEAD, ["---"] * len(HEAD), *table):
+            print(f"| {' | '.join(row)} |")
+        return
+    widths = [max(len(row[i]) for row in (HEAD, *table)) for i in range(len(HEAD) - 1)]
+    for row in (HEAD, *table):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print("  ".join([*cells, row[-1]]).rstrip())
+
+
+def machine() -> str:
+    """Processors and their model, no names."""
+    model = platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = [x.split(":", 1)[1] for x in info.read_text().splitlines() if "model name" in x]
+        model = models[0].strip() if models else model
+    return f"{os.cpu_count()} x {model}, {platform.system()}, Python {platform.python_version()}"
+
+
+def find_workload(options: argparse.Namespace) -> Path:
+    """The folder of the workload; made if there is none."""
+    place = options.workloads or Path(tempfile.gettempdir()) / "ragcore-workloads"
+    folder = place / options.size
+    if not (folder / "run0.arrow").exists():
+        tell(f"making workload {options.size}")
+        maker = HERE.parent / "workload.py"
+        command = [sys.executable, maker, "--size", options.size, "--out", place]
+        subprocess.run(command, check=True, stdout=sys.stderr)
+    return folder
+
+
+def arguments() -> argparse.Namespace:
+    """What the user asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--size", choices=("XS", "S", "M", "L"), default="S")
+    parser.add_argument("--labels", choices=("sparse", "pooled"), default="sparse")
+    parser.add_argument("--repeats", type=int, default=7, help="timed jobs of each tool")
+    parser.add_argument("--slow-repeats", type=int, default=0, metavar="N",
+                        help="only N jobs of a tool that takes above a second")  # fmt: skip
+    parser.add_argument("--tools", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--format", choices=ENDINGS, default="arrow", help="what ragcore reads")
+    parser.add_argument("--workloads", type=Path, help="folder of S/, M/, L/; else they are made")
+    parser.add_argument("--shuffled", type=Path, metavar="DIR",
+                        help="also the workload in DIR, rows in random order")  # fmt: skip
+    parser.add_argument("--trec-eval", default="", metavar="PATH", help="the trec_eval program")
+    parser.add_argument("--markdown", action="store_true")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Compare; exit status 1 if tools with equal definitions disagree."""
+    options = arguments()
+    folders = {"": find_workload(options)}
+    if options.shuffled:
+        folders[", rows shuffled"] = options.shuffled / options.size
+    print(machine())
+    status = 0
+    for suffix, folder in folders.items():
+        load = os.getloadavg()[0]
+        entries = compare(folder, options)
+        lines, fine = agreement(entries)
+        status |= not fine
+        title = f"{options.size}, {options.labels}{suffix}"
+        print(f"\nload {load:.1f} before, {os.getloadavg()[0]:.1f} after; the tools' own included")
+        print("\n".join(f"- {x}" if options.markdown else x for x in lines))
+        show(title, rows(entries), options.markdown)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
