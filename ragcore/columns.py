@@ -20,68 +20,7 @@ from ragcore_kernels.ranking import BY_SCORE, RECORDED, SCORE_F32, SCORE_F64, SC
 from ragcore import schema
 from ragcore.errors import InputError
 from ragcore.formats import arrow
-
-_TEXT_KINDS = {
-    pa.string(): layout.OFFSETS32,
-    pa.binary(): layout.OFFSETS32,
-    pa.large_string(): layout.OFFSETS64,
-    pa.large_binary(): layout.OFFSETS64,
-    pa.string_view(): layout.VIEWS,
-    pa.binary_view(): layout.VIEWS,
-}
-_WIDTH = {layout.OFFSETS32: 4, layout.OFFSETS64: 8, layout.VIEWS: 16}
-
-
-@dataclass
-class Strings:
-    """A string column as a piece table, with what keeps its buffers alive."""
-
-    table: I64
-    arrays: list[pa.Array]
-    keep: list[Any] = field(default_factory=list)
-
-    def text(self, piece: int, row: int) -> str:
-        """The id at a place, for messages and reports; bytes that are not UTF-8 escaped."""
-        return as_text(self.arrays[piece][row].as_py())
-
-    @staticmethod
-    def of(arrays: Iterable[pa.Array]) -> Strings:
-        """Piece table of chunks, which `formats.arrow.as_ids` has made sure are ids."""
-        chunks = list(arrays)
-        keep: list[Any] = []
-        rows = [(len(a), *_layout_of(a, keep)) for a in chunks]
-        return Strings(layout.pieces(rows), chunks, keep)
-
-
-def as_text(value: str | bytes | Any) -> str:
-    """An id as text, whatever its bytes."""
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-
-
-def _layout_of(array: pa.Array, keep: list[Any]) -> tuple[int, int, int, int, int, int]:
-    kind = array.type
-    if pa.types.is_dictionary(kind):
-        codes = array.indices
-        if not pa.types.is_int32(codes.type):
-            codes = codes.cast(pa.int32())
-        keep.append(codes)
-        inner = _layout_of(array.dictionary, keep)
-        keep.append(array.dictionary)
-        address = codes.buffers()[1].address + 4 * codes.offset if len(codes) else 0
-        return layout.CODES, address, 0, inner[0], inner[1], inner[2]
-    form = _TEXT_KINDS[kind]
-    buffers = array.buffers()
-    if len(array) == 0 or buffers[1] is None:
-        return form, 0, 0, 0, 0, 0
-    first = buffers[1].address + _WIDTH[form] * array.offset
-    if form == layout.VIEWS:
-        spots = np.array([b.address for b in buffers[2:]] or [0], np.int64)
-        keep.append(spots)
-        second = int(spots.ctypes.data)
-    else:
-        second = buffers[2].address if buffers[2] is not None else 0
-    return form, first, second, 0, 0, 0
-
+from ragcore.strings import Strings, as_text
 
 @dataclass
 class Rows:
@@ -176,6 +115,11 @@ class CaseCodes:
         self._sources.append((self.count, strings, at, codes))
         self.count = int(state[1])
         return codes
+
+    @property
+    def slots(self) -> I64:
+        """The hash table over `keys`."""
+        return self._slots
 
     @property
     def keys(self) -> I64:
@@ -274,7 +218,7 @@ def flat_rows(
     else:
         values = arrow.as_scores(where, value_name, table[value_name])
     cases, documents, values = _aligned(cases, documents, values)
-    case_strings = Strings.of(cases.chunks)
+    case_strings = Strings.of(cases.chunks, where, threads)
     segments = find_segments(case_strings.table, threads)
     notes: dict[str, int] = {}
     rank = arrow.find(table, schema.RANK_NAMES)
@@ -283,7 +227,7 @@ def flat_rows(
         if conflicts:
             notes["rank conflicts"] = conflicts
     return Rows(
-        name, where, Strings.of(documents.chunks), _sources(values), BY_SCORE, segments,
+        name, where, Strings.of(documents.chunks, where, threads), _sources(values), BY_SCORE, segments,
         case_strings, np.ascontiguousarray(segments[:, :2]), len(table), notes, keep=[table, cases, documents, values],
     )  # fmt: skip
 
@@ -327,6 +271,8 @@ def nested_rows(table: pa.Table, where: str, name: str = "") -> Rows:
     base = 0
     for index, chunk in enumerate(lists.chunks):
         starts, counts, items = _offsets(chunk)
+        if (starts < 0).any() or (counts < 0).any() or (starts + counts > len(items)).any():
+            raise InputError(where, f"a list of {list_name} outside its values", "a sound column")
         gone = np.flatnonzero(np.asarray(chunk.is_null())) if chunk.null_count else np.empty(0, int)
         missing.extend((base + gone).tolist())
         score: pa.Array | None = None
@@ -358,7 +304,7 @@ def nested_rows(table: pa.Table, where: str, name: str = "") -> Rows:
         segments.append(segment)
         owners.append(base + np.flatnonzero(present))
         base += len(chunk)
-    case_strings = Strings.of(cases.chunks)
+    case_strings = Strings.of(cases.chunks, where)
     n = len(table)
     at = np.empty((n, 2), np.int64)
     row = 0
@@ -369,7 +315,7 @@ def nested_rows(table: pa.Table, where: str, name: str = "") -> Rows:
     trace_of = np.concatenate(owners).astype(np.int64) if owners else np.empty(0, np.int64)
     empty = np.empty((0, 3), np.int64)
     joined = np.concatenate(segments).astype(np.int64) if segments else empty
-    ids = Strings.of(pieces)
+    ids = Strings.of(pieces, where)
 
     def position(item: int) -> dict[str, int]:
         """The row of `table` whose list holds an item."""

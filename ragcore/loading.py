@@ -13,9 +13,10 @@ import pyarrow as pa
 from ragcore_kernels.ranking import BY_SCORE, SCORE_F64
 
 from ragcore import columns
-from ragcore.columns import Rows, Strings
+from ragcore.columns import Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
+from ragcore.strings import Strings
 from ragcore.suites import manifest_of
 
 
@@ -137,13 +138,21 @@ def _from_mapping(source: Mapping[Any, Any], kind: str) -> tuple[pa.Table, list[
     for case, inner in source.items():
         pairs = inner.items() if isinstance(inner, Mapping) else inner
         before = len(cases)
-        for key, value in pairs:
-            cases.append(str(case))
-            ids.append(str(key))
-            values.append(value.item() if hasattr(value, "item") else value)
+        try:
+            for key, value in pairs:
+                cases.append(_as_id(case))
+                ids.append(_as_id(key))
+                values.append(value.item() if hasattr(value, "item") else value)
+        except (TypeError, ValueError):
+            raise InputError(
+                kind, f"case {case!r} holds {inner!r:.60}", "{id: number} or pairs (id, number)"
+            ) from None
         if len(cases) == before:
-            empty.append(str(case))
+            empty.append(_as_id(case))
     name = "score" if kind == "run" else "relevance"
+    odd = [value for value in values if not isinstance(value, (int, float))]
+    if odd:
+        raise InputError(kind, f"{name} {odd[0]!r}", "one number for each document")
     whole = kind != "run" and all(isinstance(value, (int, np.bool_)) for value in values)
     try:
         numbers = np.array(values, np.int64 if whole else np.float64)
@@ -151,6 +160,10 @@ def _from_mapping(source: Mapping[Any, Any], kind: str) -> tuple[pa.Table, list[
         raise InputError(kind, f"{name}: {error}", "one number for each document") from None
     columns_of = [arrow.texts(cases), arrow.texts(ids), arrow.numbers(numbers)]
     return pa.Table.from_arrays(columns_of, ["case_id", "id", name]), empty
+
+
+def _as_id(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _with_empty(rows: Rows, empty: list[str]) -> Rows:

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from ragcore.columns import Rows, Strings, as_text
+from ragcore.columns import Rows
 from ragcore.errors import InputError
+from ragcore.strings import Strings, as_text
 
 
 def nfc(rows: Rows) -> Rows:
@@ -33,8 +34,6 @@ def _nfc(strings: Strings, where: str, what: str) -> Strings:
     for array in strings.arrays:
         values = [as_text(v) for v in array.to_pylist()]
         for value in values:
-            if value.isascii():
-                continue
             form = unicodedata.normalize("NFC", value)
             if origin.setdefault(form, value) != value:
                 raise InputError(

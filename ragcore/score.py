@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -25,6 +25,7 @@ from ragcore.threads import default_threads
 
 TOPICS = ("judged", "common")
 NO_RELEVANT = ("zero", "na")
+ORDERS = {kernel.RECORDED: "recorded", kernel.BY_SCORE: "score, then id"}
 
 
 class Scores:
@@ -185,6 +186,8 @@ def score(
         raise UsageError(f"normalize_ids={normalize_ids!r}", "None or 'nfc'")
     if max_depth is not None and max_depth < 1:
         raise UsageError(f"max_depth={max_depth}", "1 or more")
+    if threads is not None and threads < 1:
+        raise UsageError(f"threads={threads}", "1 or more, or None for all processors")
     workers = threads or default_threads()
     loaded = _load_all(runs, workers, names)
     for one in loaded:
@@ -199,23 +202,22 @@ def score(
         "no_relevant": no_relevant or ("na" if opened is not None else "zero"),
         "duplicates": duplicates,
         "rel": str(rel),
-        "order": "recorded" if loaded[0].rows.order == kernel.RECORDED else "score, then id",
+        "order": " or ".join(dict.fromkeys(ORDERS[one.rows.order] for one in loaded)),
     }
     options = Options(duplicates, drop_identical_ids, max_depth or 0, workers)
     codes = CaseCodes(1024)
-    wanted = measures
+    wanted = [measures] if isinstance(measures, str) else measures
     if wanted is None:
         wanted = opened.measures if opened is not None and opened.measures else ranked.DEFAULT
     parsed = variants.expand(registry.parse(list(wanted), rel), bounds)
     if not parsed:
         raise UsageError("no measure asked for")
-    labels, required = _labels(opened, qrels, parsed, codes, workers, float_grades)
+    form: Callable[[Rows], Rows] = _as_it_is
     if normalize_ids:
-        from ragcore.normalise import nfc
-
-        labels.rows = nfc(labels.rows)
-        for one in loaded:
-            one.rows = nfc(one.rows)
+        from ragcore.normalise import nfc as form
+    labels, required = _labels(opened, qrels, parsed, codes, workers, float_grades, form)
+    for one in loaded:
+        one.rows = form(one.rows)
     out: list[RunScores] = []
     pending: list[Any] = []
     for one in loaded:
@@ -245,11 +247,13 @@ def _load_all(runs: Any, threads: int, names: Sequence[str] | None) -> list[Load
     loaded: list[Loaded] = []
     for i, source in enumerate(sources):
         loaded += load_runs(source, threads, names[i] if names else "", i)
-    taken: dict[str, int] = {}
+    taken: set[str] = set()
     for one in loaded:  # two files of one name must not become one run
-        taken[one.rows.name] = taken.get(one.rows.name, 0) + 1
-        if taken[one.rows.name] > 1:
-            one.rows.name = f"{one.rows.name}#{taken[one.rows.name]}"
+        name, number = one.rows.name, 1
+        while one.rows.name in taken:
+            number += 1
+            one.rows.name = f"{name}#{number}"
+        taken.add(one.rows.name)
     return loaded
 
 
@@ -276,13 +280,14 @@ def _labels(
     codes: CaseCodes,
     threads: int,
     float_grades: bool,
+    form: Callable[[Rows], Rows],
 ) -> tuple[Labels, Labels | None]:
     """The judgements, and what is required (None if the suite does not say)."""
     if opened is None:
         rows = load_judgements(qrels, threads, float_grades)
         if rows.n_rows == 0:
             raise InputError(rows.where, "no judged case", "at least one judgement")
-        return engine.labels_of_qrels(rows, codes), None
+        return engine.labels_of_qrels(form(rows), codes), None
     rows = judgements(opened)
     assert rows is not None
     names = opened.cases.column_names
@@ -292,13 +297,17 @@ def _labels(
     status = np.array(
         [schema.DISPUTED if m in ("disputed", "stale") else schema.OK for m in marks], np.int8
     )
-    labels = engine.labels_of_cases(rows, codes, langs, status)
+    labels = engine.labels_of_cases(form(rows), codes, langs, status)
     if not any(one.definition.layer == "retrieval" for one in parsed):
         return labels, None
     needed = judgements(opened, required=True)
     if needed is None:
         return labels, None
-    return labels, engine.labels_of_cases(needed, codes, langs, status)
+    return labels, engine.labels_of_cases(form(needed), codes, langs, status)
+
+
+def _as_it_is(rows: Rows) -> Rows:
+    return rows
 
 
 def _score_run(
@@ -386,7 +395,13 @@ def _states(
         values[:, bare] = math.nan
     blank = ~np.isfinite(values) & (base == schema.OK)
     graded = ("nDCG", "nDCG_exp", "ERR")
-    least = np.array([1 if one.definition.name in graded else one.rel for one in asked])
+    least = np.array(
+        [
+            registry.MOST + 1 if one.params.get("gains")  # whatever the grade: it has no gain
+            else 1 if one.definition.name in graded else one.rel
+            for one in asked
+        ]
+    )  # fmt: skip
     may = np.array([one.definition.zero and policy["no_relevant"] == "zero" for one in asked])
     nothing = (top < least[:, None]) & ~bare
     zero = blank & np.isnan(values) & nothing & may[:, None]

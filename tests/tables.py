@@ -356,7 +356,7 @@ class Board:
     def find(self, by: int = ranking.BY_SCORE, threads: int = 1) -> Board:
         def work(begin: int, end: int) -> None:
             ranking.find_hits(
-                *self.shared, begin, end, by, self.hit_offsets, self.ranks, self.hit_grades,
+                self.shared[0], *self.shared, begin, end, by, self.hit_offsets, self.ranks, self.hit_grades,
                 self.ideal_offsets, self.ideal, self.stats,
             )  # fmt: skip
 

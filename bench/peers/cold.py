@@ -4,7 +4,8 @@ python bench/peers/cold.py --workloads DIR --trec-eval PATH
 
 Commands take turns; medians. The yardstick is a process that imports numpy, pyarrow and numba:
 no program that scores with them can be quicker. Files of programs and data are in the page cache,
-compiled Python and compiled kernels are kept where a row does not say otherwise.
+compiled Python and compiled kernels are kept where a row does not say otherwise. "A script"
+imports the tool, does the job of `scoring` once, and prints the means.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from scoring import HERE, Entry, choose_files, find_workload, machine, spread, tell
+from report import machine, number, publish, spread, table, tell
+from scoring import HERE, Entry, choose_files, find_workload
 from tools import MEASURES, NAMES, make_tool
 
 CACHE = "RAGCORE_KERNELS_CACHE"
@@ -44,7 +46,7 @@ class Command:
             place = empty if self.fresh else self.cache
             env = {**os.environ, **({CACHE: place} if place else {})}
             begin, wall = os.times(), time.perf_counter()
-            subprocess.run(self.words, check=True, capture_output=True, env=env)
+            subprocess.run(self.words, check=True, capture_output=True, env=env, cwd=empty)
             end, wall = os.times(), time.perf_counter() - wall
         if timed:
             used = end.children_user - begin.children_user
@@ -87,7 +89,7 @@ def commands(options: argparse.Namespace, folder: Path, cache: str) -> tuple[lis
 
 
 def main() -> None:
-    """Print a Markdown table."""
+    """Print a Markdown table, and put it in a file if asked to."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -97,8 +99,10 @@ def main() -> None:
     parser.add_argument("--fresh-repeats", type=int, default=3, help="with an empty kernel cache")
     parser.add_argument("--workloads", type=Path, help="folder of S/, M/; else they are made")
     parser.add_argument("--trec-eval", default="", metavar="PATH", help="the trec_eval program")
+    parser.add_argument("--update", type=Path, metavar="FILE",
+                        help="put the result between its marks in a Markdown file")  # fmt: skip
     options = parser.parse_args()
-    folder = find_workload(options)
+    folder = find_workload(options).absolute()
     with tempfile.TemporaryDirectory() as cache:
         started, absent = commands(options, folder, cache)
         for command in started:
@@ -109,15 +113,12 @@ def main() -> None:
                 if not command.fresh or turn < options.fresh_repeats:
                     command.run()
             tell(f"turn {turn + 1} of {options.repeats}")
-    base = started[0]
-    print(f"{machine()}; {options.size}, {options.labels}{'; ' if absent else ''}{absent}\n")
-    for row in (HEAD, ["---"] * len(HEAD)):
-        print(f"| {' | '.join(row)} |")
+    base, rows = started[0], []
     for one in started:
-        ratio = [a / b for a, b in zip(one.wall, base.wall, strict=False)]
-        cells = [one.title, spread(one.wall, ".3g"), f"{statistics.median(one.cpu):.3g}",
-                 spread(ratio, ".3g")]  # fmt: skip
-        print(f"| {' | '.join(cells)} |")
+        ratio = spread([a / b for a, b in zip(one.wall, base.wall, strict=False)])
+        rows.append([one.title, spread(one.wall), number(statistics.median(one.cpu)), ratio])
+    lines = [machine(), "", *table(HEAD, rows, True), *(["", absent] if absent else [])]
+    publish(f"cold {options.size} {options.labels}", lines, options.update)
 
 
 if __name__ == "__main__":

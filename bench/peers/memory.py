@@ -20,11 +20,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from scoring import ENDINGS, HERE, Entry, choose_files, find_workload, machine
+from report import machine, publish, table, tell
+from scoring import ENDINGS, HERE, Entry, choose_files, find_workload
 from tools import NAMES, TrecEval, make_tool
 
-HEAD = ["tool", "reads", "imports", "tiny job", "job", "job - imports", "imports", "tiny job",
-        "job", "job - imports"]  # fmt: skip
+HEAD = ["tool", "reads", "imports", "tiny job", "job", "job - imports", "own: imports",
+        "own: tiny job", "own: job", "own: job - imports"]  # fmt: skip
 
 
 def memory(pid: int) -> tuple[float, float]:
@@ -73,7 +74,7 @@ def measure(entry: Entry, tiny: Entry, repeats: int) -> list[str]:
 
 
 def main() -> None:
-    """Print a Markdown table."""
+    """Print a Markdown table, and put it in a file if asked to."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -84,11 +85,11 @@ def main() -> None:
     parser.add_argument("--format", choices=ENDINGS, default="arrow", help="what ragcore reads")
     parser.add_argument("--workloads", type=Path, help="folder of S/, M/, L/; else they are made")
     parser.add_argument("--trec-eval", default="", metavar="PATH", help="the trec_eval program")
+    parser.add_argument("--update", type=Path, metavar="FILE",
+                        help="put the result between its marks in a Markdown file")  # fmt: skip
     options = parser.parse_args()
     folder = find_workload(options)
-    print(f"{machine()}; {options.size}, {options.labels}; MiB, first resident, then own\n")
-    for row in (HEAD, ["---"] * len(HEAD)):
-        print(f"| {' | '.join(row)} |")
+    rows = []
     with tempfile.TemporaryDirectory() as scratch:
         maker = [sys.executable, HERE.parent / "workload.py", "--size", "XS", "--out", scratch]
         subprocess.run(maker, check=True, stdout=sys.stderr)
@@ -101,10 +102,12 @@ def main() -> None:
                     choose_files(entry, place, options.labels, options.format)
                 entries.append(entry)
             if absent := entries[0].absent:
-                row = [name, absent]
+                rows.append([name, absent])
             else:
-                row = measure(*entries, options.repeats)
-            print(f"| {' | '.join(row)} |", flush=True)
+                rows.append(measure(*entries, options.repeats))
+            tell(" ".join(rows[-1]))
+    lines = [f"{machine()}; MiB", "", *table(HEAD, rows, True)]
+    publish(f"memory {options.size} {options.labels} {options.format}", lines, options.update)
 
 
 if __name__ == "__main__":

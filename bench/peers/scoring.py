@@ -1,7 +1,7 @@
 """Score one run with every tool, side by side: 13 measures, each query's values and the means.
 
 python bench/peers/scoring.py --size S --labels sparse
-python bench/peers/scoring.py --size M --labels pooled --workloads DIR --trec-eval PATH --markdown
+python bench/peers/scoring.py --size M --labels pooled --trec-eval PATH --update bench/README.md
 
 A job goes from files (in the page cache) to values and means. Each tool lives in a process of its
 own, where imports and a first, untimed job come before. Then the tools take turns: a tenth of a
@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,11 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
+from report import machine, number, publish, spread, table, tell
 from tools import MEASURES, NAMES, Tool, make_tool
 
 HERE = Path(__file__).parent
 ENDINGS = {"arrow": "arrow", "dict": "dict.arrow", "parquet": "parquet", "trec": "trec"}
-REFERENCE = "ragcore-1"
 
 
 @dataclass
@@ -119,89 +117,53 @@ def compare(folder: Path, options: argparse.Namespace) -> list[Entry]:
     return entries
 
 
-def tell(text: str) -> None:
-    """Progress, on stderr."""
-    print(text, file=sys.stderr, flush=True)
-
-
 def agreement(entries: list[Entry]) -> tuple[list[str], bool]:
-    """What the means say of each other, and whether tools with equal definitions agree."""
+    """Who ran, and how far apart the means are; False if equal definitions disagree."""
     ran = [e for e in entries if e.means]
-    if not ran:
-        return ["no tool ran"], False
-    base, lines, fine = ran[0], [], True
+    lines, fine = [], bool(ran)
+    versions = [f"{e.name} {e.version}" for e in ran if e.version]
+    near: dict[float, list[str]] = {}
     for entry in ran[1:]:
-        apart = {m: abs(entry.means[m] - base.means[m]) for m in MEASURES}
+        apart = {m: abs(entry.means[m] - ran[0].means[m]) for m in MEASURES}
         far = {m: d for m, d in apart.items() if not d <= entry.tool.tolerance}
         if not far:
-            lines.append(f"{entry.name}: all means agree (within {entry.tool.tolerance:g})")
+            near.setdefault(entry.tool.tolerance, []).append(entry.name)
             continue
-        what = ", ".join(f"{m} by {d:.1e}" for m, d in far.items())
-        verdict = "DISAGREES" if entry.tool.exact else "differs, as it orders ties its own way"
-        lines.append(f"{entry.name}: {verdict}: {what}")
         fine &= not entry.tool.exact
-    return [f"means, against {base.name}:", *lines], fine
+        why = "DISAGREES" if entry.tool.exact else "orders ties its own way"
+        lines.append(
+            f"- {entry.name} {why}: {', '.join(f'{m} by {d:.1e}' for m, d in far.items())}"
+        )
+    same = "; ".join(f"within {limit:g}: {', '.join(names)}" for limit, names in near.items())
+    return [f"- versions: {', '.join(versions)}", f"- all means agree {same}", *lines], fine
 
 
-def spread(values: list[float], digits: str) -> str:
-    """Median, and least and greatest in brackets."""
-    middle = statistics.median(values)
-    if len(values) == 1:
-        return format(middle, digits)
-    return f"{middle:{digits}} ({min(values):{digits}}-{max(values):{digits}})"
+def ratios(entry: Entry, base: Entry | None) -> str:
+    """Wall time over another's, turn by turn."""
+    if base is None or entry is base:
+        return "1" if base else ""
+    return spread([a / b for a, b in zip(entry.wall, base.wall, strict=False)])
 
 
-def ratios(entry: Entry, base: Entry) -> list[float]:
-    """Wall time over the reference's, turn by turn."""
-    return [a / b for a, b in zip(entry.wall, base.wall, strict=False)]
+HEAD = ["tool", "reads", "wall ms", "CPU ms", "wall / ragcore-1", "CPU / ragcore-1",
+        "wall / ragcore-2"]  # fmt: skip
 
 
 def rows(entries: list[Entry]) -> list[list[str]]:
     """One row a tool, as text."""
     by_name = {e.name: e for e in entries if e.wall}
-    base = by_name.get(REFERENCE)
-    two = by_name.get("ragcore-2")
+    one, two = by_name.get("ragcore-1"), by_name.get("ragcore-2")
     out = []
     for entry in entries:
-        title = f"{entry.name} {entry.version}".strip()
         if not entry.wall:
-            out.append([title, entry.absent, "", "", "", "", "", ""])
+            out.append([entry.name, entry.absent])
             continue
-        row = [title, entry.form, spread([1e3 * w for w in entry.wall], ".4g"),
-               f"{1e3 * statistics.median(entry.cpu):.4g}"]  # fmt: skip
-        row.append(spread(ratios(entry, base), ".3g") if base else "")
         cpu = statistics.median(entry.cpu)
-        row.append(f"{cpu / statistics.median(base.cpu):.3g}" if base else "")
-        row.append(spread(ratios(entry, two), ".3g") if two else "")
-        out.append([*row, entry.tool.note])
+        own = number(cpu / statistics.median(one.cpu)) if one else ""
+        wall = spread([1e3 * w for w in entry.wall])
+        row = [entry.name, entry.form, wall, number(1e3 * cpu)]
+        out.append([*row, ratios(entry, one), own, ratios(entry, two)])
     return out
-
-
-HEAD = ["tool", "reads", "wall ms", "CPU ms", "wall / ragcore-1", "CPU / ragcore-1",
-        "wall / ragcore-2", "note"]  # fmt: skip
-
-
-def show(title: str, table: list[list[str]], markdown: bool) -> None:
-    """Print a table."""
-    print(f"\n{'### ' if markdown else ''}{title}\n")
-    if markdown:
-        for row in (HEAD, ["---"] * len(HEAD), *table):
-            print(f"| {' | '.join(row)} |")
-        return
-    widths = [max(len(row[i]) for row in (HEAD, *table)) for i in range(len(HEAD) - 1)]
-    for row in (HEAD, *table):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        print("  ".join([*cells, row[-1]]).rstrip())
-
-
-def machine() -> str:
-    """Processors and their model, no names."""
-    model = platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        models = [x.split(":", 1)[1] for x in info.read_text().splitlines() if "model name" in x]
-        model = models[0].strip() if models else model
-    return f"{os.cpu_count()} x {model}, {platform.system()}, Python {platform.python_version()}"
 
 
 def find_workload(options: argparse.Namespace) -> Path:
@@ -233,7 +195,11 @@ def arguments() -> argparse.Namespace:
                         help="also the workload in DIR, rows in random order")  # fmt: skip
     parser.add_argument("--trec-eval", default="", metavar="PATH", help="the trec_eval program")
     parser.add_argument("--markdown", action="store_true")
-    return parser.parse_args()
+    parser.add_argument("--update", type=Path, metavar="FILE",
+                        help="put the result between its marks in a Markdown file")  # fmt: skip
+    options = parser.parse_args()
+    options.markdown |= options.update is not None
+    return options
 
 
 def main() -> int:
@@ -241,18 +207,15 @@ def main() -> int:
     options = arguments()
     folders = {"": find_workload(options)}
     if options.shuffled:
-        folders[", rows shuffled"] = options.shuffled / options.size
-    print(machine())
+        folders[" shuffled"] = options.shuffled / options.size
     status = 0
     for suffix, folder in folders.items():
-        load = os.getloadavg()[0]
         entries = compare(folder, options)
-        lines, fine = agreement(entries)
+        notes, fine = agreement(entries)
         status |= not fine
-        title = f"{options.size}, {options.labels}{suffix}"
-        print(f"\nload {load:.1f} before, {os.getloadavg()[0]:.1f} after; the tools' own included")
-        print("\n".join(f"- {x}" if options.markdown else x for x in lines))
-        show(title, rows(entries), options.markdown)
+        key = f"scoring {options.size} {options.labels} {options.format}{suffix}"
+        lines = table(HEAD, rows(entries), options.markdown)
+        publish(key, [machine(), "", *lines, "", *notes], options.update)
     return status
 
 

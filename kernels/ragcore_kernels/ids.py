@@ -20,11 +20,13 @@ from ragcore_kernels._jit import (
     load_u64,
     mul64,
 )
-from ragcore_kernels.layout import CODES, I64, OFFSETS32, OFFSETS64
+from ragcore_kernels.layout import CODES, I64, OFFSETS32, OFFSETS64, U64, WORDS
 
 _K1 = np.uint64(0x9E3779B97F4A7C15)
 _K2 = np.uint64(0xD6E8FEB86659FD93)
 _S32 = np.uint64(32)
+_ONE = np.uint64(1)
+_PARTS, _TOP = 256, np.uint64(56)  # parts of `any_repeat`, by the top 8 bits
 _S8 = np.uint64(8)
 _S16 = np.uint64(16)
 
@@ -42,7 +44,7 @@ def plain(kind: int, first: int, second: int, i: int) -> Any:
     size = np.int64(load_i32(view))
     if size <= 12:
         return view + 4, size
-    buffer = load_i64(second + 8 * np.int64(load_i32(view + 8)))
+    buffer = load_i64(second + 16 * np.int64(load_i32(view + 8)))
     return buffer + np.int64(load_i32(view + 12)), size
 
 
@@ -53,6 +55,8 @@ def locate(table: I64, piece: int, i: int) -> Any:
     if kind == CODES:
         code = np.int64(load_i32(table[piece, 2] + 4 * i))
         return plain(table[piece, 4], table[piece, 5], table[piece, 6], code)
+    if kind == WORDS:
+        return table[piece, 2] + 4 * i, np.int64(4)
     return plain(kind, table[piece, 2], table[piece, 3], i)
 
 
@@ -113,6 +117,68 @@ def greater_id(a: int, a_size: int, b: int, b_size: int) -> bool:
         if x != y:
             return x > y
     return a_size > b_size
+
+
+@inline
+def _bad_view(view: int, buffers: int, n_buffers: int) -> bool:
+    """Whether a 16-byte view is longer than nothing or points outside its buffer."""
+    size = np.int64(load_i32(view))
+    if size <= 12:
+        return size < 0
+    buffer = np.int64(load_i32(view + 8))
+    begin = np.int64(load_i32(view + 12))
+    if buffer < 0 or buffer >= n_buffers or begin < 0:
+        return True
+    return begin + size > load_i64(buffers + 16 * buffer + 8)
+
+
+@kernel
+def first_fault(table: I64, limits: I64, begin: int, end: int) -> int:
+    """Whether the pieces `begin` to `end` stay inside their buffers, which other kernels trust.
+
+    Parameters
+    ----------
+    table : (n_pieces, 8), no WORDS; see `layout`.
+    limits : (n_pieces,), bytes of the data (OFFSETS), number of buffers (VIEWS), or number of
+        values of the dictionary (CODES); a dictionary's own values are checked as a piece.
+
+    Returns
+    -------
+    The first row (of the whole column) that reaches outside, or -1.
+    """
+    for piece in range(begin, end):
+        rows, kind, first, limit = table[piece, 0], table[piece, 1], table[piece, 2], limits[piece]
+        bad = np.int64(0)
+        if rows == 0:
+            continue
+        if kind == OFFSETS32:
+            last = np.int64(load_i32(first + 4 * rows))
+            bad += (load_i32(first) < 0) | (last > limit)
+            for i in range(rows):
+                bad += load_i32(first + 4 * i + 4) < load_i32(first + 4 * i)
+        elif kind == OFFSETS64:
+            bad += (load_i64(first) < 0) | (load_i64(first + 8 * rows) > limit)
+            for i in range(rows):
+                bad += load_i64(first + 8 * i + 8) < load_i64(first + 8 * i)
+        elif kind == CODES:
+            for i in range(rows):
+                bad += np.int64(load_u32(first + 4 * i)) >= limit
+        else:
+            for i in range(rows):
+                bad += _bad_view(first + 16 * i, table[piece, 3], limit)
+        if bad == 0:
+            continue
+        for i in range(rows):
+            if kind == OFFSETS32 or kind == OFFSETS64:
+                start, size = plain(kind, first, np.int64(0), i)
+                worse = size < 0 or start < 0 or start + size > limit
+            elif kind == CODES:
+                worse = np.int64(load_u32(first + 4 * i)) >= limit
+            else:
+                worse = _bad_view(first + 16 * i, table[piece, 3], limit)
+            if worse:
+                return table[piece, 7] + i
+    return np.int64(-1)
 
 
 @kernel
@@ -224,6 +290,91 @@ def rehash(keys: I64, n_keys: int, slots: I64) -> None:
         while slots[at] >= 0:
             at = (at + 1) & mask
         slots[at] = code
+
+
+@kernel
+def hash_all(table: I64, begin: int, end: int, out: U64) -> None:
+    """Hash of the ids `begin` to `end` of a column of one piece.
+
+    Parameters
+    ----------
+    table : (1, 8), see `layout`.
+    out : (n_rows,), filled from `begin` to `end`. Equal ids have equal hashes.
+    """
+    for i in range(begin, end):
+        a, size = locate(table, 0, i)
+        out[i] = hash_id(a, size)
+
+
+@kernel
+def any_repeat(hashes: U64, spare: U64) -> bool:
+    """Whether some hash stands twice.
+
+    Parameters
+    ----------
+    hashes : (n,), see `hash_all`.
+    spare : (n,), scratch: the hashes parted by their high bits, so that each part is looked at
+        in a table that fits the second-level cache.
+    """
+    starts = np.zeros(_PARTS + 1, np.int64)
+    for i in range(hashes.size):
+        starts[np.int64(hashes[i] >> _TOP) + 1] += 1
+    largest = np.int64(0)
+    for part in range(_PARTS):
+        largest = max(largest, starts[part + 1])
+        starts[part + 1] += starts[part]
+    at = starts.copy()
+    for i in range(hashes.size):
+        part = np.int64(hashes[i] >> _TOP)
+        spare[at[part]] = hashes[i]
+        at[part] += 1
+    size = np.int64(2)
+    while size < 2 * largest:
+        size <<= 1
+    slots = np.empty(size, np.uint64)
+    mask = np.uint64(size - 1)
+    for part in range(_PARTS):
+        for k in range(size):
+            slots[k] = 0  # an empty slot; a hash of 0 is looked for apart
+        zeros = 0
+        for i in range(starts[part], starts[part + 1]):
+            h = spare[i]
+            if h == 0:
+                zeros += 1
+                continue
+            place = h & mask
+            while slots[place] != 0:
+                if slots[place] == h:
+                    return True
+                place = (place + _ONE) & mask
+            slots[place] = h
+        if zeros > 1:
+            return True
+    return False
+
+
+@kernel
+def find_keys(
+    table: I64, hashes: U64, begin: int, end: int, slots: I64, keys: I64, found: I64
+) -> None:
+    """Where the interned ids stand among the ids `begin` to `end` of a column of one piece.
+
+    Parameters
+    ----------
+    table, hashes : (1, 8) and (n_rows,), the column and its hashes.
+    slots, keys : as `intern` left them.
+    found : (n_keys,), the row of each key where there is one; other places are left alone.
+    """
+    mask = slots.size - 1
+    for i in range(begin, end):
+        at = np.int64(hashes[i] >> _S32) & mask
+        while slots[at] >= 0:
+            code = slots[at]
+            a, size = locate(table, 0, i)
+            if same_id(a, size, keys[code, 0], keys[code, 1]):
+                found[code] = i
+                break
+            at = (at + 1) & mask
 
 
 @kernel

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
 F64 = NDArray[np.float64]
 
 ROWS, KIND, FIRST, SECOND, DICT_KIND, DICT_FIRST, DICT_SECOND, BASE = range(8)
@@ -21,11 +22,11 @@ ROWS, KIND, FIRST, SECOND, DICT_KIND, DICT_FIRST, DICT_SECOND, BASE = range(8)
 number of the piece's first row in the whole column."""
 PIECE_FIELDS = 8
 
-OFFSETS32, OFFSETS64, VIEWS, CODES = range(4)
+OFFSETS32, OFFSETS64, VIEWS, CODES, WORDS = range(5)
 """Layouts. OFFSETS: FIRST = address of the slice's first offset, SECOND = of the bytes.
-VIEWS: FIRST = address of the slice's first 16-byte view, SECOND = of an int64 array of buffer
-addresses. CODES: FIRST = address of int32 codes, and DICT_* describes the dictionary's values,
-which have one of the other layouts."""
+VIEWS: FIRST = address of the slice's first 16-byte view, SECOND = of int64 pairs, the address and
+length of each buffer. CODES: FIRST = address of int32 codes, and DICT_* describes the dictionary's values,
+which have one of the first three. WORDS: FIRST = address of ids of 4 bytes each."""
 
 SEGMENT_PIECE, SEGMENT_START, SEGMENT_ROWS = range(3)
 """Columns of a segment table: consecutive rows of one case inside one piece."""

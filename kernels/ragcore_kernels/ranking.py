@@ -16,7 +16,7 @@ import numpy as np
 
 from ragcore_kernels._jit import inline, kernel, load_f32, load_f64, load_i32
 from ragcore_kernels.ids import greater_id, hash_id, locate, same_id
-from ragcore_kernels.layout import F64, I64, OFFSETS32
+from ragcore_kernels.layout import F64, I64, OFFSETS32, WORDS
 
 RECORDED, BY_SCORE = range(2)
 """How a list is ordered: as it was recorded, or by score descending, then id descending."""
@@ -98,6 +98,10 @@ def load_rows(
                 end = np.int64(load_i32(offsets + 4 * i + 4))
                 hashes[n + i] = hash_id(data + begin, end - begin)
                 begin = end
+        elif table[piece, 1] == WORDS:
+            words = table[piece, 2] + 4 * start
+            for i in range(count):
+                hashes[n + i] = hash_id(words + 4 * i, np.int64(4))
         else:
             for i in range(count):
                 a, size = locate(table, piece, start + i)
@@ -193,6 +197,7 @@ def fall(grades: I64, n: int, out: Any, base: int, counts: I64) -> int:
 @kernel
 def find_hits(
     run: I64,
+    names: I64,
     run_scores: I64,
     run_segments: I64,
     run_offsets: I64,
@@ -216,6 +221,8 @@ def find_hits(
     Parameters
     ----------
     run : (n_pieces, 8), the ids of the retrieved documents; see `layout`.
+    names : the same, but where `run` holds codes (WORDS) the ids that these stand for: the order
+        among ties is theirs.
     run_scores : (n_pieces, 2), what the scores of a piece are, and the address of its first.
     run_segments : (n_segments, 3), grouped by ranking.
     run_offsets : (n_rankings + 1,), ranking t owns ``run_segments[run_offsets[t]:...[t + 1]]``.
@@ -400,7 +407,7 @@ def find_hits(
                             problem = np.int64(UNTIDY)
                             break
                         rank, compared = rank_of(
-                            run, run_segments, first, last, scores, n, i, rises
+                            names, run_segments, first, last, scores, n, i, rises
                         )
                         work += compared
                     k = base + n_hits  # they come nearly sorted, or few

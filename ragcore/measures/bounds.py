@@ -90,6 +90,7 @@ def expand(measures: Sequence[Measure], wanted: Sequence[str]) -> list[Measure]:
     UsageError
         If a kind is unknown.
     """
+    wanted = [wanted] if isinstance(wanted, str) else wanted
     for kind in wanted:
         if kind not in BOUNDS:
             raise UsageError(f"bounds={kind!r}", f"one of {', '.join(BOUNDS)}")

@@ -17,6 +17,7 @@ from ragcore_kernels.ranking import CONFLICTING_GRADES, DUPLICATE_ROW, NAN_SCORE
 
 from ragcore import schema
 from ragcore.columns import CaseCodes, Rows
+from ragcore.dictionaries import as_words
 from ragcore.errors import InputError, UsageError
 from ragcore.measures.ranked import Specification
 from ragcore.threads import run_split
@@ -188,7 +189,7 @@ def _trace_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
     for row, code in enumerate(found.tolist()):
         known = langs_of.get(code, [])
         language = lang[row]
-        if labels.lang_of is None:
+        if labels.lang_of is None or known == [None]:
             label_of[row] = group.get((code, None), -1)
         elif language is None and len(known) == 1:
             lang[row] = language = known[0]
@@ -204,7 +205,7 @@ def _trace_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
                 "number the repeats in the column `repeat`", row=row + 1,
             )  # fmt: skip
         seen[key] = row
-    present = set(found.tolist())
+    present = set(found[label_of >= 0].tolist())
     lost = [g for g, code in enumerate(labels.case_of.tolist()) if code not in present]
     state = np.zeros(n + len(lost), np.int8)
     errors = table["error"].to_pylist() if "error" in names else [None] * n
@@ -298,6 +299,8 @@ def find_hits(rows: Rows, labels: Labels, rankings: Rankings, options: Options) 
     ideal = np.empty(int(labels.row_offsets[-1]), np.int32)
     stats = np.empty((n, kernel.STAT_FIELDS), np.int64)
     cuts = _cuts(rankings, rows.n_rows, options.threads)
+    words = as_words(rows.ids, labels.rows.ids, options.threads)
+    run_ids, judged_ids, _alive = words or (rows.ids.table, labels.rows.ids.table, [])
     shared = (
         rows.ids.table, rows.values, rankings.segments, rankings.offsets,
         labels.rows.ids.table, labels.grades, labels.segments, labels.offsets, rankings.label_of,
@@ -305,8 +308,8 @@ def find_hits(rows: Rows, labels: Labels, rankings: Rankings, options: Options) 
 
     def work(begin: int, end: int) -> None:
         kernel.find_hits(
-            *shared, begin, end, rows.order, offsets, ranks, grades, labels.row_offsets, ideal,
-            stats,
+            run_ids, *shared[:4], judged_ids, *shared[5:], begin, end, rows.order, offsets,
+            ranks, grades, labels.row_offsets, ideal, stats,
         )  # fmt: skip
 
     run_split(work, n, len(cuts) - 1, cuts)

@@ -10,12 +10,19 @@ from __future__ import annotations
 import ast
 import difflib
 import fnmatch
+import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from ragcore.errors import UsageError
+
+
+MOST = 2**31 - 1
+"""Greatest cut-off and grade."""
+MOST_MAPPED = 65_535
+"""Greatest grade that a map of gains may name."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +182,10 @@ def _expand(name: str) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _one(text: str, rel: int) -> Measure:
-    name, k, params = _trec_eval(text) or _trec_eval_with(text) or _notation(text)
+    try:
+        name, k, params = _trec_eval(text) or _trec_eval_with(text) or _notation(text)
+    except ValueError:  # 1.2.3, or digits without end
+        raise UsageError(f"measure {text!r}: cannot read its number") from None
     key = _NAMES.get(name.lower())
     aggregate = ""
     if name in _GEOMETRIC:
@@ -192,8 +202,8 @@ def _one(text: str, rel: int) -> Measure:
         raise UsageError(f"measure {text!r} needs a cut-off", f"for example {text}@10")
     if k is not None and definition.cutoff == "none":
         raise UsageError(f"measure {text!r} takes no cut-off")
-    if k is not None and k < 1:
-        raise UsageError(f"measure {text!r}: invalid cut-off {k}", "a cut-off is 1 or more")
+    if k is not None and not 1 <= k <= MOST:
+        raise UsageError(f"measure {text!r}: invalid cut-off {k}", f"a cut-off is 1 to {MOST}")
     values = dict(definition.params)
     level = rel
     for param, value in params.items():
@@ -204,6 +214,7 @@ def _one(text: str, rel: int) -> Measure:
         else:
             takes = ", ".join(["rel", *values])
             raise UsageError(f"measure {text!r} has no parameter {param!r}", f"it takes {takes}")
+    level = max(_whole(text, "rel", level), 0)  # a grade below 0 is no judgement
     measure = Measure(text, definition, k or 0, level, values, aggregate or definition.aggregate)
     if values.get("ties") or values.get("holes"):
         from ragcore.measures import bounds
@@ -215,6 +226,8 @@ def _one(text: str, rel: int) -> Measure:
 def _whole(text: str, name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise UsageError(f"measure {text!r}: {name}={value!r} is not an integer")
+    if abs(value) > MOST:
+        raise UsageError(f"measure {text!r}: {name}={value!r} is beyond {MOST}")
     return value
 
 
@@ -230,8 +243,13 @@ def _checked(measure: Measure) -> dict[str, Any]:
     if "gain" in params and params["gain"] not in ("linear", "exp"):
         raise UsageError(f"measure {measure.text!r}: gain={params['gain']!r}", "linear or exp")
     for name, value in params.items():
-        if name in ("p", "beta", "max", "multiple") and not isinstance(value, (int, float)):
-            raise UsageError(f"measure {measure.text!r}: {name}={value!r} is not a number")
+        if name in ("p", "beta", "max", "multiple", "recall") and value is not None:
+            _finite(measure.text, name, value)
+        if name in ("weights", "points"):
+            if not isinstance(value, (tuple, list)) or not value:
+                raise UsageError(f"measure {measure.text!r}: {name}={value!r}", "numbers: (1, 0.5)")
+            for one in value:
+                _finite(measure.text, name, one)
     if "p" in params and not 0 < params["p"] < 1:
         raise UsageError(f"measure {measure.text!r}: p={params['p']} is not between 0 and 1")
     if params.get("gains"):
@@ -241,7 +259,17 @@ def _checked(measure: Measure) -> dict[str, Any]:
             raise UsageError(
                 f"measure {measure.text!r}: gains={params['gains']!r}", "gains={1: 0.3, 2: 0.9}"
             ) from None
+        for grade, value in params["gains"].items():
+            _finite(measure.text, "gains", value)
+            if grade > MOST_MAPPED:
+                raise UsageError(f"measure {measure.text!r}: grade {grade}", f"{MOST_MAPPED} at most")
     return params
+
+
+def _finite(text: str, name: str, value: Any) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not abs(value) < math.inf:
+        raise UsageError(f"measure {text!r}: {name}={value!r} is not a finite number")
 
 
 def _trec_eval(text: str) -> tuple[str, int | None, dict[str, Any]] | None:

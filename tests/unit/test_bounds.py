@@ -316,6 +316,8 @@ def test_names__what_stands_alone_and_what_means_nothing():
     }.items():
         with pytest.raises(UsageError, match=part):
             registry.parse([text])
+    parsed = registry.parse(["AP"])
+    assert bounds.expand(parsed, "ties") == bounds.expand(parsed, ["ties"])
     with pytest.raises(UsageError, match="ties, holes"):
         bounds.expand(registry.parse(["AP"]), ["both"])
 
