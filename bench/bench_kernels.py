@@ -44,7 +44,7 @@ class FindSegments(Workloads):
 
     def time_find_segments(self, folder, size, form):
         table = self.rows.case_ids.table
-        ids.find_segments(table, np.zeros(3, np.int64), len(table), self.out)
+        ids.find_segments(table, np.zeros(4, np.int64), len(table), self.out)
 
 
 class Intern(Workloads):

@@ -7,11 +7,11 @@ import unicodedata
 from typing import Any
 
 import numpy as np
-from ragcore_kernels import ranking as kernel
 
 from ragcore.columns import CaseCodes, Rows, as_text
 from ragcore.measures.engine import Hits, Labels, Rankings
 from ragcore.results import Audit
+from ragcore_kernels import ranking as kernel
 
 NEAR_MISS_ROWS = 50_000  # rows looked at for near misses of documents; more is sampled
 NAMED = 5  # ids named in a sentence
@@ -67,7 +67,7 @@ def audit(
 
     Parameters
     ----------
-    policy : `topics` and `no_relevant`, as `ragcore.score` resolved them.
+    policy : `topics`, `no_relevant` and `rel`, as `ragcore.score` resolved them.
     """
     names = codes.names()
     judged = rankings.label_of >= 0
@@ -79,7 +79,7 @@ def audit(
     has = ~hits.unlabelled
     out.missing_in_run = cases(rankings.absent)
     out.not_judged = cases(~judged)
-    out.no_relevant = cases(judged & has & (hits.top < 1))
+    out.no_relevant = cases(judged & has & (hits.top < max(int(policy["rel"]), 0)))
     out.no_judgements = cases(judged & ~has)
     found_cases = set(rankings.case_of[judged & ~rankings.absent].tolist())
     solid = int(hits.stats[judged, kernel.N_JUDGED].sum())

@@ -118,7 +118,7 @@ def score(
         label = f"{run.name}: " if len(scores.runs) > 1 else ""
         for sentence in audit.warnings:
             click.echo(f"warning: {label}{sentence}", err=True)
-    _emit(table, form, output)
+    _emit(table, form, output, level)
     click.echo(_policy(scores), err=True)
 
 
@@ -140,7 +140,7 @@ def _progress() -> None:
         click.echo("compiling the kernels, once: about 8 s", err=True)
 
 
-def _emit(table: Any, form: str, output: Path | None) -> None:
+def _emit(table: Any, form: str, output: Path | None, level: float) -> None:
     """Write an Arrow table, or plain rows, where it is wanted."""
     from ragcore.report import table as report
 
@@ -149,7 +149,7 @@ def _emit(table: Any, form: str, output: Path | None) -> None:
             report.write_arrow(table, stream)
         else:
             rows = table if isinstance(table, list) else table.to_pylist()
-            stream.write(report.render(rows, form))
+            stream.write(report.render(rows, form, level))
 
     if output is not None:
         with report.whole_file(output) as stream:
@@ -157,9 +157,15 @@ def _emit(table: Any, form: str, output: Path | None) -> None:
         return
     if form == "arrow" and sys.stdout.isatty():
         raise click.UsageError("arrow is binary: give -o FILE")
-    stdout = click.get_binary_stream("stdout")
-    write(stdout)
-    stdout.flush()
+    try:
+        stdout = click.get_binary_stream("stdout")
+        write(stdout)
+        stdout.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, RuntimeError) as error:  # no room, or closed
+        sys.stdout = None  # else what is left in it fails again at exit
+        raise RagcoreError(f"stdout cannot be written: {error}") from None
 
 
 @main.command()
@@ -173,8 +179,8 @@ def explain(measure: str | None) -> None:
     Example:
       ragcore explain nDCG@10
     """
+    from ragcore.explain import explain_measure, list_measures
     from ragcore.measures import registry
-    from ragcore.report.explain import explain_measure, list_measures
 
     if measure is None:
         click.echo(list_measures(registry.definitions()))

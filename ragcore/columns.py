@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from ragcore import schema
+from ragcore.errors import InputError
+from ragcore.formats import arrow
+from ragcore.strings import Strings, as_text, outside
 from ragcore_kernels import ids as kernel_ids
 from ragcore_kernels import layout
 from ragcore_kernels.layout import I64
 from ragcore_kernels.ranking import BY_SCORE, RECORDED, SCORE_F32, SCORE_F64, SCORE_NONE
 
-from ragcore import schema
-from ragcore.errors import InputError
-from ragcore.formats import arrow
-from ragcore.strings import Strings, as_text
 
 @dataclass
 class Rows:
@@ -59,24 +60,26 @@ class Rows:
     keep: list[Any] = field(default_factory=list)
 
 
-def find_segments(table: I64, threads: int = 1) -> I64:
+def find_segments(table: I64, threads: int = 1, where: str = "") -> I64:
     """Segments of a case-id column, in order; see `ragcore_kernels.ids.find_segments`."""
     n_pieces = len(table)
     if threads > 1 and n_pieces > 1 and int(table[:, layout.ROWS].sum()) > 1_000_000:
         from ragcore.threads import run_split
 
-        parts = run_split(lambda a, b: _segments_between(table, a, b), n_pieces, threads)
+        parts = run_split(lambda a, b: _segments_between(table, a, b, where), n_pieces, threads)
         return np.concatenate(parts)
-    return _segments_between(table, 0, n_pieces)
+    return _segments_between(table, 0, n_pieces, where)
 
 
-def _segments_between(table: I64, begin: int, end: int) -> I64:
+def _segments_between(table: I64, begin: int, end: int, where: str) -> I64:
     rows = int(table[begin:end, layout.ROWS].sum())
     out = np.empty((max(64, min(rows, rows // 128 + end - begin)), 3), np.int64)
-    state = np.array([begin, 0, 0], np.int64)
+    state = np.array([begin, 0, 0, 0], np.int64)
     parts: list[I64] = []
     while True:
         kernel_ids.find_segments(table, state, end, out)
+        if state[3]:
+            raise outside(where, int(table[state[0], layout.BASE] + state[1]))
         if state[0] == end and not parts:
             return out[: state[2]]
         parts.append(out[: state[2]].copy())
@@ -218,29 +221,37 @@ def flat_rows(
     else:
         values = arrow.as_scores(where, value_name, table[value_name])
     cases, documents, values = _aligned(cases, documents, values)
-    case_strings = Strings.of(cases.chunks, where, threads)
-    segments = find_segments(case_strings.table, threads)
+    case_strings = Strings.of(cases.chunks, where, threads, later=True)
+    segments = find_segments(case_strings.table, threads, where)
     notes: dict[str, int] = {}
     rank = arrow.find(table, schema.RANK_NAMES)
     if rank is not None and not grades and len(table) < 2_000_000:
-        conflicts = _rank_conflicts(table[rank], values, segments)
+        conflicts = _rank_conflicts(table[rank], values, segments, case_strings)
         if conflicts:
             notes["rank conflicts"] = conflicts
     return Rows(
-        name, where, Strings.of(documents.chunks, where, threads), _sources(values), BY_SCORE, segments,
+        name, where, Strings.of(documents.chunks, where, threads, later=not grades), _sources(values), BY_SCORE, segments,
         case_strings, np.ascontiguousarray(segments[:, :2]), len(table), notes, keep=[table, cases, documents, values],
     )  # fmt: skip
 
 
-def _rank_conflicts(ranks: pa.ChunkedArray, values: pa.ChunkedArray, segments: I64) -> int:
+def _rank_conflicts(
+    ranks: pa.ChunkedArray, values: pa.ChunkedArray, segments: I64, case_ids: Strings
+) -> int:
     """Neighbouring rows of a case whose rank and score say opposite things."""
     if not pa.types.is_integer(ranks.type) or ranks.null_count:
         return 0
     place = ranks.to_numpy().astype(np.int64)
     score = values.to_numpy()
-    conflict = np.sign(np.diff(place)) * np.sign(np.diff(score)) > 0
+    conflict = (place[1:] > place[:-1]) & (score[1:] > score[:-1])
+    conflict |= (place[1:] < place[:-1]) & (score[1:] < score[:-1])
     borders = np.cumsum(segments[:, 2])[:-1] - 1
-    conflict[borders[borders < conflict.size]] = False
+    cut = np.flatnonzero(np.diff(segments[:, 0]))  # where a chunk ends, but perhaps no case
+    goes_on = [
+        k for k in cut.tolist()
+        if case_ids.text(*segments[k, :2].tolist()) == case_ids.text(*segments[k + 1, :2].tolist())
+    ]  # fmt: skip
+    conflict[np.delete(borders, goes_on)] = False
     return int(conflict.sum())
 
 

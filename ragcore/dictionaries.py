@@ -7,13 +7,13 @@ all over the dictionary, which costs a cache miss or two a row.
 from __future__ import annotations
 
 import numpy as np
-from ragcore_kernels import ids as kernel_ids
-from ragcore_kernels import layout
-from ragcore_kernels.layout import I64
 
 from ragcore.columns import CaseCodes
 from ragcore.strings import Strings
 from ragcore.threads import run_split
+from ragcore_kernels import ids as kernel_ids
+from ragcore_kernels import layout
+from ragcore_kernels.layout import I64
 
 WORTH_ROWS = 200_000  # below this, comparing strings is quicker than preparing codes
 

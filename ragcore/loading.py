@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from ragcore_kernels.ranking import BY_SCORE, SCORE_F64
 
 from ragcore import columns
 from ragcore.columns import Rows
@@ -18,6 +17,7 @@ from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
 from ragcore.strings import Strings
 from ragcore.suites import manifest_of
+from ragcore_kernels.ranking import BY_SCORE, SCORE_F64
 
 
 @dataclass

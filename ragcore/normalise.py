@@ -29,6 +29,7 @@ def nfc(rows: Rows) -> Rows:
 
 
 def _nfc(strings: Strings, where: str, what: str) -> Strings:
+    Strings.of(strings.arrays, where)  # checked before Arrow reads them
     origin: dict[str, str] = {}
     arrays = []
     for array in strings.arrays:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from ragcore_kernels.layout import F64, I64
 
 from ragcore import schema
 from ragcore.columns import CaseCodes
 from ragcore.measures.registry import Measure
+from ragcore_kernels.layout import F64, I64
 
 NO_RELEVANT, EMPTY, UNDEFINED, NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL, NO_COLUMN, NO_FORM = (
     "no-relevant", "empty-ranking", "undefined", "nothing-required", "not-recorded", "error",

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from ragcore_kernels import ranking as kernel
 
 from ragcore import audits, schema, summary
 from ragcore.columns import CaseCodes, Rows
@@ -22,6 +21,7 @@ from ragcore.measures.registry import Measure
 from ragcore.results import Audit, RunScores
 from ragcore.suites import Suite, find_suite, judgements, open_suite
 from ragcore.threads import default_threads
+from ragcore_kernels import ranking as kernel
 
 TOPICS = ("judged", "common")
 NO_RELEVANT = ("zero", "na")

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from ragcore_kernels import ids as kernel_ids
-from ragcore_kernels import layout
-from ragcore_kernels.layout import I64
 
 from ragcore.errors import InputError
 from ragcore.threads import run_split
+from ragcore_kernels import ids as kernel_ids
+from ragcore_kernels import layout
+from ragcore_kernels.layout import I64
 
 _TEXT_KINDS = {
     pa.string(): layout.OFFSETS32,
@@ -52,8 +52,14 @@ class Strings:
         return coded[0].dictionary if same else None
 
     @staticmethod
-    def of(arrays: Iterable[pa.Array], where: str = "", threads: int = 1) -> Strings:
+    def of(
+        arrays: Iterable[pa.Array], where: str = "", threads: int = 1, later: bool = False
+    ) -> Strings:
         """Piece table of chunks, which `formats.arrow.as_ids` has made sure are ids.
+
+        Parameters
+        ----------
+        later : leave plain strings to `find_segments` and `find_hits`, which check as they read.
 
         Raises
         ------
@@ -62,45 +68,49 @@ class Strings:
         """
         chunks = list(arrays)
         keep: list[Any] = []
-        limits = np.zeros(len(chunks), np.int64)
         seen: set[tuple[int, int, int]] = set()
-        rows = []
-        for i, array in enumerate(chunks):
+        rows: list[tuple[int, ...]] = []
+        for array in chunks:
             if pa.types.is_dictionary(array.type):
                 values = array.dictionary
                 inner, inner_limit = _layout_of(values, keep)
                 if (inner[1], inner[2], len(values)) not in seen:
                     seen.add((inner[1], inner[2], len(values)))
-                    inside = layout.pieces([(len(values), *inner, 0, 0, 0)])
-                    _check(inside, np.array([inner_limit]), where, 1)
+                    inside = layout.pieces([(len(values), *inner, 0, 0, 0, inner_limit)])
+                    _check(inside, where, 1)
                 codes = array.indices
                 if not pa.types.is_int32(codes.type):
                     codes = codes.cast(pa.int32())
                 keep += [codes, values]
                 buffer = codes.buffers()[1]
                 address = buffer.address + 4 * codes.offset if buffer is not None else 0
-                rows.append((len(array), layout.CODES, address, 0, *inner))
-                limits[i] = len(values)
+                rows.append((len(array), layout.CODES, address, 0, *inner, len(values)))
             else:
-                inner, limits[i] = _layout_of(array, keep)
-                rows.append((len(array), *inner, 0, 0, 0))
+                inner, limit = _layout_of(array, keep)
+                rows.append((len(array), *inner, 0, 0, 0, limit))
         table = layout.pieces(rows)
-        _check(table, limits, where, threads)
+        if not later or (table[:, layout.KIND] != layout.OFFSETS32).any():
+            _check(table, where, threads)
         return Strings(table, chunks, keep)
 
 
-def _check(table: I64, limits: I64, where: str, threads: int) -> None:
+def _check(table: I64, where: str, threads: int) -> None:
     many = int(table[:, layout.ROWS].sum()) > PARALLEL_ROWS
 
     def work(begin: int, end: int) -> int:
-        return kernel_ids.first_fault(table, limits, begin, end)
+        return kernel_ids.first_fault(table, begin, end)
 
     faults = [row for row in run_split(work, len(table), threads if many else 1) if row >= 0]
     if faults:
-        raise InputError(
-            where or "the table", "an id that lies outside its buffer", "a sound Arrow column",
-            "the file is damaged; write it again", row=faults[0] + 1,
-        )  # fmt: skip
+        raise outside(where, faults[0])
+
+
+def outside(where: str, row: int) -> InputError:
+    """The error for a damaged column, whose first bad row (from 0) is at or after `row`."""
+    return InputError(
+        where or "the table", "an id that lies outside its buffer", "a sound Arrow column",
+        "the file is damaged; write it again", row=row + 1,
+    )  # fmt: skip
 
 
 def as_text(value: str | bytes | Any) -> str:

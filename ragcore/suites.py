@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from ragcore_kernels.ranking import BY_SCORE, SCORE_NONE
 
 from ragcore import schema
 from ragcore.columns import Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
 from ragcore.strings import Strings
+from ragcore_kernels.ranking import BY_SCORE, SCORE_NONE
 
 _RELEVANT_ROLES = ("", "supporting", "conflicting")
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from ragcore_kernels.layout import F64, I64
-from ragcore_kernels.resample import exact_sum, mean_intervals
 
 from ragcore import schema
 from ragcore.errors import UsageError
 from ragcore.results import RunScores
+from ragcore_kernels.layout import F64, I64
+from ragcore_kernels.resample import exact_sum, mean_intervals
 
 WHOLE = "all"
 FEW_CASES = 10
@@ -47,7 +47,7 @@ def slices_of(run: RunScores, by: str) -> list[tuple[str, I64]]:
     values = _column(run, by)
     members: dict[str, list[int]] = {}
     for ranking, value in enumerate(values):
-        for one in value if isinstance(value, list) else [value]:
+        for one in (value or [None]) if isinstance(value, list) else [value]:
             members.setdefault(f"{by}={_text(one)}", []).append(ranking)
     return [(name, np.array(rows, np.int64)) for name, rows in members.items()]
 
@@ -64,7 +64,7 @@ def _column(run: RunScores, by: str) -> list[Any]:
         return list(run.lang)
     if run.cases is not None:
         names = run.cases.column_names
-        if by in names and by != "slices":
+        if by in names and not _is_nested(run.cases.schema.field(by).type):
             return _taken(run.cases[by].to_pylist(), run.label_of)
         if "slices" in names:
             maps = [dict(m or ()) for m in run.cases["slices"].to_pylist()]
@@ -72,7 +72,8 @@ def _column(run: RunScores, by: str) -> list[Any]:
                 return _taken([m.get(by) for m in maps], run.label_of)
     if by == "repeat" and run.repeat is not None:
         return list(run.repeat)
-    if run.traces is not None and by in run.traces.column_names:
+    has = run.traces is not None and by in run.traces.column_names
+    if has and not _is_nested(run.traces.schema.field(by).type):
         return _taken(run.traces[by].to_pylist(), run.row_of)
     if by == "case_id":
         return [run.case_names[c] for c in run.case_of.tolist()]
@@ -83,6 +84,13 @@ def _column(run: RunScores, by: str) -> list[Any]:
         "judgements alone have no columns to slice by; give a --suite"
     )
     raise UsageError(f"no column {by!r} to slice by ({n} rankings of run {run.name!r})", hint)
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    """Whether a column holds more than values and lists of values; such a one slices nothing."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    return pa.types.is_nested(kind)
 
 
 def _sliceable(kind: pa.DataType) -> bool:
@@ -149,7 +157,9 @@ def aggregate(how: str, values: F64) -> tuple[float, float, float | None]:
         logs = exact_sum(np.log(np.maximum(values, GEOMETRIC_FLOOR)))
         return math.exp(logs / values.size), logs, float(values.size)
     total = exact_sum(values)
-    return total / values.size, total, float(values.size)
+    # Two roundings, of the sum and here, must not move the mean of equal values.
+    mean = min(max(total / values.size, float(values.min())), float(values.max()))
+    return mean, total, float(values.size)
 
 
 def summarise(

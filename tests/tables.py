@@ -83,7 +83,9 @@ class Pieces:
         views = np.zeros((len(chunk) + 1, 16), np.uint8)
         long = [value for value in chunk if len(value) > 12]
         halves = long[: len(long) // 2], long[len(long) // 2 :]
-        spots = self._hold(np.array([self._bytes(half) for half in halves], np.int64))
+        spots = self._hold(
+            np.array([(self._bytes(half), sum(map(len, half))) for half in halves], np.int64)
+        )
         at = [0, 0]
         for i, value in enumerate(chunk):
             views[i, :4] = np.frombuffer(np.int32(len(value)).tobytes(), np.uint8)

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from ragcore_kernels.resample import mean_interval
 from scipy.stats import bootstrap
+
+from ragcore_kernels.resample import mean_interval
 
 SIZES = (300, 1_000, 7_000, 20_000)
 DRAWS = 10_000

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from ragcore import schema
 from system import K1, LOW_WINDOW, RESERVE, WINDOW, B, Packed, Settings, Trace, run
 from world import (
     AUTHORITY,
@@ -33,8 +35,6 @@ from world import (
     Case,
     Unit,
 )
-
-from ragcore import schema
 
 Row = dict[str, Any]
 

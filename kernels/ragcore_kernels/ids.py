@@ -133,21 +133,19 @@ def _bad_view(view: int, buffers: int, n_buffers: int) -> bool:
 
 
 @kernel
-def first_fault(table: I64, limits: I64, begin: int, end: int) -> int:
+def first_fault(table: I64, begin: int, end: int) -> int:
     """Whether the pieces `begin` to `end` stay inside their buffers, which other kernels trust.
 
     Parameters
     ----------
-    table : (n_pieces, 8), no WORDS; see `layout`.
-    limits : (n_pieces,), bytes of the data (OFFSETS), number of buffers (VIEWS), or number of
-        values of the dictionary (CODES); a dictionary's own values are checked as a piece.
+    table : (n_pieces, 9), no WORDS; see `layout`. A dictionary's values are a piece of their own.
 
     Returns
     -------
     The first row (of the whole column) that reaches outside, or -1.
     """
     for piece in range(begin, end):
-        rows, kind, first, limit = table[piece, 0], table[piece, 1], table[piece, 2], limits[piece]
+        rows, kind, first, limit = table[piece, 0], table[piece, 1], table[piece, 2], table[piece, 8]
         bad = np.int64(0)
         if rows == 0:
             continue
@@ -187,9 +185,10 @@ def find_segments(table: I64, state: I64, stop: int, out: I64) -> None:
 
     Parameters
     ----------
-    table : (n_pieces, 8), the case-id column; see `layout`.
-    state : (3,), where to go on and how much is done: piece, row, segments written. Start with
-        ``[first_piece, 0, 0]``; finished when ``state[0] == stop``, else `out` was full.
+    table : (n_pieces, 9), the case-id column; see `layout`.
+    state : (4,), where to go on and how much is done: piece, row, segments written, and 1 if
+        there is an id outside its buffer, at that piece and row. Start with
+        ``[first_piece, 0, 0, 0]``; finished when ``state[0] == stop``, else `out` was full.
     stop : the first piece that is not looked at.
     out : (capacity, 3), filled with piece, first row, rows. A segment never spans pieces.
     """
@@ -210,23 +209,30 @@ def find_segments(table: I64, state: I64, stop: int, out: I64) -> None:
             while row < rows and load_i32(codes + 4 * row) == code:
                 row += 1
         elif kind == OFFSETS32:
-            # Rows that repeat an id of `size` bytes hold them `size` apart.
-            offsets, data = table[piece, 2], table[piece, 3]
+            # Rows that repeat an id of `size` bytes hold them `size` apart. Checked as they come.
+            offsets, data, limit = table[piece, 2], table[piece, 3], table[piece, 8]
             begin = np.int64(load_i32(offsets + 4 * start))
             end = np.int64(load_i32(offsets + 4 * start + 4))
             size = end - begin
+            if begin < 0 or size < 0 or end > limit:
+                state[0] = piece
+                state[1] = start
+                state[3] = 1
+                return
             if size < 8:
                 value = word(data + begin, size)
                 while row < rows:
                     after = np.int64(load_i32(offsets + 4 * row + 4))
-                    if after - end != size or word(data + end, size) != value:
+                    if after - end != size or after > limit or word(data + end, size) != value:
                         break
                     end = after
                     row += 1
             else:
                 while row < rows:
                     after = np.int64(load_i32(offsets + 4 * row + 4))
-                    if not same_id(data + end, after - end, data + begin, size):
+                    if after - end != size or after > limit:
+                        break
+                    if not same_id(data + end, size, data + begin, size):
                         break
                     end = after
                     row += 1
@@ -250,7 +256,7 @@ def intern(table: I64, where: I64, state: I64, slots: I64, keys: I64, codes: I64
 
     Parameters
     ----------
-    table : (n_pieces, 8), the id column.
+    table : (n_pieces, 9), the id column.
     where : (n, 2 or more), piece and row of each id to look up.
     state : (2,), the next entry of `where`, and the number of codes given so far. Finished when
         ``state[0] == n``; else the tables are half full: enlarge them with `rehash`, go on.
@@ -298,7 +304,7 @@ def hash_all(table: I64, begin: int, end: int, out: U64) -> None:
 
     Parameters
     ----------
-    table : (1, 8), see `layout`.
+    table : (1, 9), see `layout`.
     out : (n_rows,), filled from `begin` to `end`. Equal ids have equal hashes.
     """
     for i in range(begin, end):
@@ -361,7 +367,7 @@ def find_keys(
 
     Parameters
     ----------
-    table, hashes : (1, 8) and (n_rows,), the column and its hashes.
+    table, hashes : (1, 9) and (n_rows,), the column and its hashes.
     slots, keys : as `intern` left them.
     found : (n_keys,), the row of each key where there is one; other places are left alone.
     """

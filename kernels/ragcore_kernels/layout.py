@@ -17,10 +17,11 @@ I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
 F64 = NDArray[np.float64]
 
-ROWS, KIND, FIRST, SECOND, DICT_KIND, DICT_FIRST, DICT_SECOND, BASE = range(8)
+ROWS, KIND, FIRST, SECOND, DICT_KIND, DICT_FIRST, DICT_SECOND, BASE, LIMIT = range(9)
 """Columns of a piece table: rows; layout; two addresses; the same of the dictionary; the
-number of the piece's first row in the whole column."""
-PIECE_FIELDS = 8
+number of the piece's first row in the whole column; and how far the piece may reach: bytes of the
+data (OFFSETS), number of buffers (VIEWS), values of the dictionary (CODES)."""
+PIECE_FIELDS = 9
 
 OFFSETS32, OFFSETS64, VIEWS, CODES, WORDS = range(5)
 """Layouts. OFFSETS: FIRST = address of the slice's first offset, SECOND = of the bytes.
@@ -32,12 +33,16 @@ SEGMENT_PIECE, SEGMENT_START, SEGMENT_ROWS = range(3)
 """Columns of a segment table: consecutive rows of one case inside one piece."""
 
 
-def pieces(rows: list[tuple[int, int, int, int, int, int, int]]) -> I64:
-    """Piece table from ``(rows, kind, first, second, dict_kind, dict_first, dict_second)``."""
+def pieces(rows: list[tuple[int, ...]]) -> I64:
+    """Piece table from ``(rows, kind, first, second, dict_kind, dict_first, dict_second)``.
+
+    An eighth number is the limit; without it, what lies behind the addresses is trusted.
+    """
     table = np.zeros((len(rows), PIECE_FIELDS), np.int64)
     base = 0
     for i, row in enumerate(rows):
-        table[i, :BASE] = row
+        table[i, :BASE] = row[:BASE]
+        table[i, LIMIT] = row[BASE] if len(row) > BASE else np.iinfo(np.int64).max
         table[i, BASE] = base
         base += row[ROWS]
     return table

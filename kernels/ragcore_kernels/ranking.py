@@ -23,9 +23,10 @@ RECORDED, BY_SCORE = range(2)
 
 SCORE_F64, SCORE_F32, SCORE_NONE = range(3)
 
-FINE, DUPLICATE_ROW, NAN_SCORE, CONFLICTING_GRADES, UNTIDY = range(5)
+FINE, DUPLICATE_ROW, NAN_SCORE, CONFLICTING_GRADES, UNTIDY, OUTSIDE = range(6)
 """What may be wrong with a ranking; `PROBLEM_A` and `PROBLEM_B` then name the rows.
-UNTIDY: nothing is wrong, but it takes a sort; see `tidy`."""
+UNTIDY: nothing is wrong, but it takes a sort; see `order`. OUTSIDE: an id reaches outside its
+buffer, in the segment that begins at the row named."""
 
 (N_RET, N_JUDGED, N_JUDGED_RET, N_HITS, RISES, COLLAPSED, DROPPED, PROBLEM, PROBLEM_A, PROBLEM_B) = (
     range(10)
@@ -87,16 +88,27 @@ def same_rows(table: I64, segments: I64, first: int, last: int, i: int, j: int) 
 def load_rows(
     table: I64, sources: I64, segments: I64, first: int, last: int, hashes: Any, scores: F64
 ) -> tuple[int, int]:
-    """Hash the ids of a ranking and copy its scores; returns its rows and the number of NaN."""
+    """Hash the ids of a ranking and copy its scores; returns its rows and the number of NaN.
+
+    Where an id reaches outside its buffer, nothing is read there and -1 is the second number.
+    """
     n = 0
     for s in range(first, last):
         piece, start, count = segments[s, 0], segments[s, 1], segments[s, 2]
+        if count == 0:  # of a list that holds nothing; then there may be no buffer either
+            continue
         if table[piece, 1] == OFFSETS32:  # the usual layout, without a detour
             offsets, data = table[piece, 2] + 4 * start, table[piece, 3]
             begin = np.int64(load_i32(offsets))
+            limit = table[piece, 8]
+            if begin < 0:
+                return n, np.int64(-1)
             for i in range(count):
                 end = np.int64(load_i32(offsets + 4 * i + 4))
-                hashes[n + i] = hash_id(data + begin, end - begin)
+                size = end - begin
+                if (size | (limit - end)) < 0:  # either is negative
+                    return n, np.int64(-1)
+                hashes[n + i] = hash_id(data + begin, size)
                 begin = end
         elif table[piece, 1] == WORDS:
             words = table[piece, 2] + 4 * start
@@ -220,7 +232,7 @@ def find_hits(
 
     Parameters
     ----------
-    run : (n_pieces, 8), the ids of the retrieved documents; see `layout`.
+    run : (n_pieces, 9), the ids of the retrieved documents; see `layout`.
     names : the same, but where `run` holds codes (WORDS) the ids that these stand for: the order
         among ties is theirs.
     run_scores : (n_pieces, 2), what the scores of a piece are, and the address of its first.
@@ -326,6 +338,10 @@ def find_hits(
         first, last = run_offsets[t], run_offsets[t + 1]
         n, bad = load_rows(run, run_scores, run_segments, first, last, hashes, scores)
         stats[t, N_RET] = n
+        if bad < 0:
+            stats[t, PROBLEM] = OUTSIDE
+            stats[t, PROBLEM_A] = run[run_segments[first, 0], 7] + run_segments[first, 1]
+            continue
         if bad:
             for i in range(n):
                 if scores[i] != scores[i] and stats[t, PROBLEM] == FINE:

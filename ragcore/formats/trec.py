@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from ragcore_kernels import lines as kernels
 
 from ragcore.errors import InputError
 from ragcore.formats.bytes import BLOCK_BYTES, Source, open_bytes
 from ragcore.formats.trec_errors import has_fields, line_of_row, old_mac_refusal, refusal
 from ragcore.threads import default_threads
+from ragcore_kernels import lines as kernels
 
 _BOM = b"\xef\xbb\xbf"
 _NOTES = {

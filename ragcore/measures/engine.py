@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from ragcore_kernels import ids as kernel_ids
-from ragcore_kernels import measures as kernel_measures
-from ragcore_kernels import ranking as kernel
-from ragcore_kernels.layout import F64, I64
-from ragcore_kernels.ranking import CONFLICTING_GRADES, DUPLICATE_ROW, NAN_SCORE, UNTIDY
 
 from ragcore import schema
 from ragcore.columns import CaseCodes, Rows
 from ragcore.dictionaries import as_words
 from ragcore.errors import InputError, UsageError
 from ragcore.measures.ranked import Specification
+from ragcore.strings import outside
 from ragcore.threads import run_split
+from ragcore_kernels import ids as kernel_ids
+from ragcore_kernels import measures as kernel_measures
+from ragcore_kernels import ranking as kernel
+from ragcore_kernels.layout import F64, I64
+from ragcore_kernels.ranking import CONFLICTING_GRADES, DUPLICATE_ROW, NAN_SCORE, UNTIDY
 
 DUPLICATES = ("error", "first", "last", "max")
 SERIAL_ROWS = 400_000  # below this, a second thread costs more than it brings
@@ -380,6 +381,8 @@ def _raise_problem(rows: Rows, labels: Labels, rankings: Rankings, stats: I64) -
     ]
     if not faults:
         return
+    if any(kind == kernel.OUTSIDE for kind, *_ in faults):
+        raise outside(rows.where, min(a for kind, a, *_ in faults if kind == kernel.OUTSIDE))
     first = {}
     for kind, a, b, _ in faults:
         place = (b if kind != NAN_SCORE else a, a)

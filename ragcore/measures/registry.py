@@ -18,7 +18,6 @@ from typing import Any
 
 from ragcore.errors import UsageError
 
-
 MOST = 2**31 - 1
 """Greatest cut-off and grade."""
 MOST_MAPPED = 65_535
@@ -243,7 +242,8 @@ def _checked(measure: Measure) -> dict[str, Any]:
     if "gain" in params and params["gain"] not in ("linear", "exp"):
         raise UsageError(f"measure {measure.text!r}: gain={params['gain']!r}", "linear or exp")
     for name, value in params.items():
-        if name in ("p", "beta", "max", "multiple", "recall") and value is not None:
+        needed = name != "recall" or value is not None
+        if name in ("p", "beta", "max", "multiple", "recall") and needed:
             _finite(measure.text, name, value)
         if name in ("weights", "points"):
             if not isinstance(value, (tuple, list)) or not value:
@@ -340,7 +340,7 @@ def _notation(text: str) -> tuple[str, int | None, dict[str, Any]]:
 
 def _arguments(text: str, inside: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for part in re.findall(r"(?:\{[^}]*\}|[^,{])+", inside):
+    for part in re.findall(r"(?:\{[^}]*\}|\([^)]*\)|\[[^\]]*\]|[^,{(\[])+", inside):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not name:
             continue

@@ -14,6 +14,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from ragcore.errors import InputError
+
 FORMATS = ("table", "tsv", "jsonl", "md", "arrow")
 _STATES = (("na", "n_na"), ("missing", "n_missing"))
 _RARE = (("disputed", "n_disputed"), ("failed", "n_failed"))
@@ -24,9 +26,23 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that gets its name only when all of it is on the disk.
 
     It is written beside `path` under a temporary name, synced and renamed; after an error, or if
-    the process is killed, `path` is what it was before.
+    the process is killed, `path` is what it was before. A link stays a link. A pipe or a device
+    is no file, and is written to as it is.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            yield stream
+        return
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from None
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -37,9 +53,17 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         os.umask(mask)
         part.chmod(0o666 & ~mask)
         part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise _unwritable(path, error) from None
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    reason = error.strerror or str(error)
+    return InputError(path, f"cannot be written: {reason}", "a folder with room and permission")
 
 
 def write_arrow(table: pa.Table, stream: IO[bytes]) -> None:
@@ -48,8 +72,8 @@ def write_arrow(table: pa.Table, stream: IO[bytes]) -> None:
         writer.write_table(table.unify_dictionaries().combine_chunks())
 
 
-def render(rows: list[dict[str, Any]], form: str) -> bytes:
-    """Rows of a table in one of the text formats.
+def render(rows: list[dict[str, Any]], form: str, level: float = 0.95) -> bytes:
+    """Rows of a table in one of the text formats; `level` is that of the intervals.
 
     tsv has every column at four places, jsonl every column at full precision, null where there
     is no number; table and md are for people and leave out what is empty.
@@ -61,7 +85,7 @@ def render(rows: list[dict[str, Any]], form: str) -> bytes:
         lines = ["\t".join(rows[0])] if rows else []
         lines += ["\t".join(_cell(v) for v in row.values()) for row in rows]
         return "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace")
-    head, body = _summary(rows) if rows and "slice" in rows[0] else _cases(rows)
+    head, body = _summary(rows, level) if rows and "slice" in rows[0] else _cases(rows)
     lines = _markdown(head, body) if form == "md" else _aligned(head, body)
     return "".join(line.rstrip() + "\n" for line in lines).encode("utf-8", "backslashreplace")
 
@@ -79,14 +103,23 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.4f}"
-    return str(value).replace("\t", " ").replace("\n", " ")
+    return _plain(str(value))
+
+
+def _plain(text: str) -> str:
+    """`text` on one line: what would move the cursor, or turn the line around, is escaped."""
+    return "".join(c.encode("unicode_escape").decode() if _moves(c) else c for c in text)
+
+
+def _moves(c: str) -> bool:
+    return unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in "\u202a\u202b\u202d\u202e\u2066\u2067"
 
 
 def count(value: float | None) -> str:
     """A sum or count: whole where it is whole, else four places."""
     if value is None:
         return ""
-    return str(int(value)) if value == int(value) else f"{value:.4f}"
+    return str(int(value)) if value.is_integer() else f"{value:.4f}"
 
 
 def _number(row: dict[str, Any]) -> str:
@@ -110,18 +143,19 @@ def _interval(row: dict[str, Any]) -> str:
     return text if method == "exact" else f"{text} {method.removeprefix('exact')}"
 
 
-def _summary(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def _summary(rows: list[dict[str, Any]], level: float) -> tuple[list[str], list[list[str]]]:
     several_runs = len({row["run"] for row in rows}) > 1
     sliced = any(row["slice"] != "all" for row in rows)
     states = [*_STATES, *(s for s in _RARE if any(row[s[1]] for row in rows))]
     noted = any(row["note"] for row in rows)
     head = ["run"] * several_runs + ["slice"] * sliced
-    head += ["measure", "value", "n/d", "95% exact", *(name for name, _ in states)]
+    shown = f"{100 * level:.10g}% exact"
+    head += ["measure", "value", "n/d", shown, *(name for name, _ in states)]
     head += ["note"] * noted
     body = []
     for row in rows:
-        line = [row["run"]] * several_runs + [row["slice"]] * sliced
-        line += [row["measure"], _number(row), _fraction(row), _interval(row)]
+        line = [_plain(row["run"])] * several_runs + [_plain(row["slice"])] * sliced
+        line += [_plain(row["measure"]), _number(row), _fraction(row), _interval(row)]
         line += [str(row[column]) for _, column in states]
         body.append(line + [row["note"] or ""] * noted)
     return head, body

@@ -112,7 +112,7 @@ def test_hash_id__has_the_collisions_that_the_tests_rely_on():
 
 def segments_of(column, capacity, first=0, stop=None):
     stop = len(column.chunks) if stop is None else stop
-    state, parts = np.array([first, 0, 0], np.int64), []
+    state, parts = np.array([first, 0, 0, 0], np.int64), []
     while state[0] < stop:
         out = np.empty((capacity, 3), np.int64)
         state[2] = 0

@@ -69,7 +69,9 @@ def test_parse__parameters():
     assert one("Rprec_mult_0.20").params["multiple"] == 0.2
     assert one("gm_map").aggregate == "geometric"
     assert one("utility_1,-1,0,0").params["weights"] == (1.0, -1.0, 0.0, 0.0)
+    assert one("utility(weights=(1, -2, 0, 0))").params["weights"] == (1, -2, 0, 0)
     assert one("11pt_avg_0.0,0.5").params["points"] == (0.0, 0.5)
+    assert one("11pt_avg(points=[0, 1], rel=2)").params["points"] == [0, 1]
     assert one("AP", rel=3).rel == 3
     assert one("AP(rel=2)", rel=3).rel == 2
     assert one("AP", rel=-4).rel == 0
@@ -135,7 +137,7 @@ def test_parse__two_names_of_one_formula_both_print():
         ("nDCG(gain=cubic)", "linear or exp"),
         ("nDCG(dcg=ln)", "log2"),
         ("nDCG(__import__('os'))", "cannot read|no parameter"),
-        ("nDCG@10@10", "cannot read"),
+        ("nDCG@10@10", "cannot read|invalid"),
         ("nDCG@10)", "cannot read|invalid"),
         ("foo.*", "no measure matches"),
         ("P.x", "invalid cut-off"),
