@@ -13,7 +13,7 @@ import numpy as np
 from ragcore import score
 from ragcore.columns import CaseCodes
 from ragcore.loading import load_judgements, load_runs
-from ragcore.measures import engine, registry
+from ragcore.measures import engine, rankings, registry
 from ragcore.measures.ranked import STANDARD, Specification
 from ragcore_kernels import ids, lines
 from ragcore_kernels._jit import address_of, compiled_count
@@ -27,8 +27,8 @@ def load(folder: str, size: str, form: str = "arrow", labels: str = "sparse"):
     codes = CaseCodes()
     rows = load_runs(f"{folder}/{size}/run0.{FORMATS[form]}", 1)[0].rows
     qrels = load_judgements(f"{folder}/{size}/qrels.{labels}.{FORMATS[form]}", 1)
-    judged = engine.labels_of_qrels(qrels, codes)
-    return rows, judged, engine.rankings_of(rows, judged, codes)
+    judged = rankings.labels_of_qrels(qrels, codes)
+    return rows, judged, rankings.rankings_of(rows, judged, codes)
 
 
 class FindSegments(Workloads):

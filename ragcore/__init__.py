@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragcore.score import Scores, score
+    from ragcore.score import score
+    from ragcore.scores import Scores
 
 __version__ = "0.1.0"
 __all__ = ["Scores", "__version__", "score"]
 
-_HOMES = {"score": "ragcore.score", "Scores": "ragcore.score"}
+_HOMES = {"score": "ragcore.score", "Scores": "ragcore.scores"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ragcore.columns import CaseCodes, Rows, as_text
-from ragcore.measures.engine import Hits, Labels, Rankings
+from ragcore.measures.engine import Hits
+from ragcore.measures.rankings import Labels, Rankings
 from ragcore.results import Audit
 from ragcore_kernels import ranking as kernel
 
@@ -17,31 +19,33 @@ NEAR_MISS_ROWS = 50_000  # rows looked at for near misses of documents; more is 
 NAMED = 5  # ids named in a sentence
 
 
+_STEPS: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("NFC/NFD", lambda name: unicodedata.normalize("NFC", name)),
+    ("white space", lambda name: re.sub(r"[\s\u200b\ufeff]+", "", name)),
+    ("zero padding", lambda name: re.sub(r"(?<!\d)0+(?=\d)", "", name)),
+    ("case", str.casefold),
+)
+"""What usually goes wrong with an id, and how to take it away."""
+
+
 def fold(name: str) -> str:
-    """An id without what usually goes wrong: Unicode form, case, white space, zero padding."""
-    text = unicodedata.normalize("NFC", name).casefold()
-    text = re.sub(r"[\s\u200b\ufeff]+", "", text)
-    return re.sub(r"(?<!\d)0+(?=\d)", "", text)
+    """An id without all that usually goes wrong."""
+    for _, step in _STEPS:
+        name = step(name)
+    return name
 
 
 def difference(a: str, b: str) -> str:
     """How two ids with the same fold differ, in words."""
-    ways = []
-    if unicodedata.normalize("NFC", a) != a or unicodedata.normalize("NFC", b) != b:
-        ways.append("NFC/NFD")
-    x, y = (unicodedata.normalize("NFC", v) for v in (a, b))
-    if re.sub(r"[\s\u200b\ufeff]+", "", x) != x or re.sub(r"[\s\u200b\ufeff]+", "", y) != y:
-        ways.append("white space")
-    x, y = (re.sub(r"[\s\u200b\ufeff]+", "", v) for v in (x, y))
-    if re.sub(r"(?<!\d)0+(?=\d)", "", x) != x or re.sub(r"(?<!\d)0+(?=\d)", "", y) != y:
-        if re.sub(r"(?<!\d)0+(?=\d)", "", x).casefold() == re.sub(
-            r"(?<!\d)0+(?=\d)", "", y
-        ).casefold():
-            ways.append("zero padding")
-    x, y = (re.sub(r"(?<!\d)0+(?=\d)", "", v) for v in (x, y))
-    if x != y and x.casefold() == y.casefold():
-        ways.append("case")
-    return ", ".join(ways) or "white space"
+    return ", ".join(way for way, _ in _STEPS if _apart(a, b, way))
+
+
+def _apart(a: str, b: str, way: str) -> bool:
+    """Whether two ids still differ once everything but `way` is taken away."""
+    for other, step in _STEPS:
+        if other != way:
+            a, b = step(a), step(b)
+    return a != b
 
 
 def near(ours: list[str], theirs: list[str]) -> list[tuple[str, str, str]]:
@@ -133,9 +137,9 @@ def _near_documents(
     for t in order.tolist():
         if budget <= 0:
             break
-        retrieved = _ids(rows, rankings.segments, rankings.offsets[t], rankings.offsets[t + 1])
+        retrieved = _ids(rows, rankings.segments, rankings.offsets[t : t + 2])
         c = int(rankings.label_of[t])
-        wanted = _ids(labels.rows, labels.segments, labels.offsets[c], labels.offsets[c + 1])
+        wanted = _ids(labels.rows, labels.segments, labels.offsets[c : c + 2])
         budget -= len(retrieved) + len(wanted)
         looked += 1
         have = set(retrieved)
@@ -145,8 +149,9 @@ def _near_documents(
     return [(one, twin, how) for (one, twin), how in out.items()], looked
 
 
-def _ids(rows: Rows, segments: Any, first: int, last: int) -> list[str]:
+def _ids(rows: Rows, segments: Any, ends: Any) -> list[str]:
     out: list[str] = []
+    first, last = ends.tolist()
     for piece, start, count in segments[first:last].tolist():
         out += [as_text(v) for v in rows.ids.arrays[piece].slice(start, count).to_pylist()]
     return out

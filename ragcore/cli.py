@@ -152,20 +152,21 @@ def _emit(table: Any, form: str, output: Path | None, level: float) -> None:
             stream.write(report.render(rows, form, level))
 
     if output is not None:
-        with report.whole_file(output) as stream:
-            write(stream)
+        with report.whole_file(output) as file:
+            write(file)
         return
     if form == "arrow" and sys.stdout.isatty():
         raise click.UsageError("arrow is binary: give -o FILE")
     try:
-        stdout = click.get_binary_stream("stdout")
+        stdout = sys.stdout.buffer
         write(stdout)
         stdout.flush()
     except BrokenPipeError:
         raise
-    except (OSError, RuntimeError) as error:  # no room, or closed
+    except (OSError, AttributeError) as error:  # no room, or closed
         sys.stdout = None  # else what is left in it fails again at exit
-        raise RagcoreError(f"stdout cannot be written: {error}") from None
+        reason = error if isinstance(error, OSError) else "it is closed"
+        raise RagcoreError(f"stdout cannot be written: {reason}") from None
 
 
 @main.command()

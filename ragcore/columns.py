@@ -6,8 +6,9 @@ and one per stretch of rows of a case.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from ragcore.strings import Strings, as_text, outside
 from ragcore_kernels import ids as kernel_ids
 from ragcore_kernels import layout
 from ragcore_kernels.layout import I64
-from ragcore_kernels.ranking import BY_SCORE, RECORDED, SCORE_F32, SCORE_F64, SCORE_NONE
+from ragcore_kernels.ranking import BY_SCORE, RECORDED
+from ragcore_kernels.rows import SCORE_F32, SCORE_F64, SCORE_NONE
 
 
 @dataclass
@@ -177,7 +179,7 @@ def _aligned(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
     for column in columns:
         chunks = [
             chunk
-            for a, b in zip(cuts, cuts[1:], strict=False)
+            for a, b in pairwise(cuts)
             for chunk in column.slice(a, b - a).chunks
             if len(chunk)
         ]
@@ -230,8 +232,10 @@ def flat_rows(
         if conflicts:
             notes["rank conflicts"] = conflicts
     return Rows(
-        name, where, Strings.of(documents.chunks, where, threads, later=not grades), _sources(values), BY_SCORE, segments,
-        case_strings, np.ascontiguousarray(segments[:, :2]), len(table), notes, keep=[table, cases, documents, values],
+        name, where, Strings.of(documents.chunks, where, threads, later=not grades),
+        _sources(values), BY_SCORE, segments, case_strings,
+        np.ascontiguousarray(segments[:, :2]), len(table), notes,
+        keep=[table, cases, documents, values],
     )  # fmt: skip
 
 
@@ -304,9 +308,9 @@ def nested_rows(table: pa.Table, where: str, name: str = "") -> Rows:
         items = arrow.as_ids(where, f"{list_name}.id", pa.chunked_array([items])).chunk(0)
         source = (SCORE_NONE, 0)
         if score is not None and score.null_count < len(score):
-            score = _list_scores(where, list_name, score, used)
-            keep.append(score)
-            source = (SCORE_F64, score.buffers()[1].address + 8 * score.offset)
+            doubles = _list_scores(where, list_name, score, used)
+            keep.append(doubles)
+            source = (SCORE_F64, doubles.buffers()[1].address + 8 * doubles.offset)
         sources.append(source)
         pieces.append(items)
         present = np.ones(len(chunk), np.bool_)

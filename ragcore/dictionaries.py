@@ -11,7 +11,7 @@ import numpy as np
 from ragcore.columns import CaseCodes
 from ragcore.strings import Strings
 from ragcore.threads import run_split
-from ragcore_kernels import ids as kernel_ids
+from ragcore_kernels import dictionary as kernel
 from ragcore_kernels import layout
 from ragcore_kernels.layout import I64
 
@@ -29,10 +29,8 @@ def as_words(run: Strings, judged: Strings, threads: int) -> tuple[I64, I64, lis
         return None
     column = Strings.of([values])
     hashes = np.empty(len(values), np.uint64)
-    run_split(
-        lambda a, b: kernel_ids.hash_all(column.table, a, b, hashes), len(values), threads
-    )
-    if kernel_ids.any_repeat(hashes, np.empty_like(hashes)):
+    run_split(lambda a, b: kernel.hash_all(column.table, a, b, hashes), len(values), threads)
+    if kernel.any_repeat(hashes, np.empty_like(hashes)):
         return None
     sizes = judged.table[:, layout.ROWS]
     places = np.empty((int(sizes.sum()), 2), np.int64)
@@ -42,7 +40,7 @@ def as_words(run: Strings, judged: Strings, threads: int) -> tuple[I64, I64, lis
     codes = known.add(judged, places)
     found = np.full(known.count, -1, np.int64)
     run_split(
-        lambda a, b: kernel_ids.find_keys(
+        lambda a, b: kernel.find_keys(
             column.table, hashes, a, b, known.slots, known.keys, found
         ),
         len(values), threads,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from pathlib import Path
 
 from ragcore import provenance
 from ragcore.threads import default_threads
@@ -41,7 +43,15 @@ def warm_up() -> str:
     run = pa.table({"case_id": [r[0] for r in rows], "id": [r[1] for r in rows],
                     "score": [r[2] for r in rows]})  # fmt: skip
     qrels = {f"q{i}": {f"d{i}": 1, f"d{i + 3}": 2} for i in range(3)}
-    scores = score(run, qrels=qrels, duplicates="first", drop_identical_ids=True)
-    scores.summary()
-    scores.table()
+    text = "".join(f"{case} Q0 {doc} 1 {value} t\n" for case, doc, value in rows)
+    labels = "".join(f"{c} 0 {doc} {g}\n" for c, docs in qrels.items() for doc, g in docs.items())
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Path(folder, "run"), Path(folder, "qrels")
+        for path, content in zip(paths, (text, labels), strict=True):
+            path.write_text(content)
+        for given in (run, run.set_column(1, "id", run["id"].dictionary_encode()), paths[0]):
+            scores = score(given, qrels=paths[1], duplicates="first", drop_identical_ids=True)
+            scores.summary()
+            scores.table()
+    score(run, qrels=qrels)
     return f"kernels ready after {time.perf_counter() - begin:.1f} s"

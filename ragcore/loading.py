@@ -17,7 +17,8 @@ from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
 from ragcore.strings import Strings
 from ragcore.suites import manifest_of
-from ragcore_kernels.ranking import BY_SCORE, SCORE_F64
+from ragcore_kernels.ranking import BY_SCORE
+from ragcore_kernels.rows import SCORE_F64
 
 
 @dataclass
@@ -53,7 +54,8 @@ def load_runs(source: Any, threads: int, name: str = "", index: int = 0) -> list
     manifest = manifest_of(table)
     given = given or str(manifest.get("run") or "")
     if columns.is_nested(table):
-        return [Loaded(columns.nested_rows(table, where, given or f"run{index + 1}"), manifest, path)]
+        rows = columns.nested_rows(table, where, given or f"run{index + 1}")
+        return [Loaded(rows, manifest, path)]
     parts = arrow.systems(table)
     out = []
     for system, part in parts:

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragcore import audits, schema, summary
+from ragcore import audits, schema
 from ragcore.columns import CaseCodes, Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.loading import Loaded, load_judgements, load_runs
 from ragcore.measures import bounds as variants
 from ragcore.measures import engine, ranked, registry
-from ragcore.measures.engine import Labels, Options
+from ragcore.measures.engine import Options
+from ragcore.measures.rankings import Labels, labels_of_cases, labels_of_qrels, rankings_of
 from ragcore.measures.registry import Measure
-from ragcore.results import Audit, RunScores
+from ragcore.results import RunScores
+from ragcore.scores import Scores
 from ragcore.suites import Suite, find_suite, judgements, open_suite
 from ragcore.threads import default_threads
 from ragcore_kernels import ranking as kernel
@@ -26,101 +28,6 @@ from ragcore_kernels import ranking as kernel
 TOPICS = ("judged", "common")
 NO_RELEVANT = ("zero", "na")
 ORDERS = {kernel.RECORDED: "recorded", kernel.BY_SCORE: "score, then id"}
-
-
-class Scores:
-    """Scores of some runs against one set of judgements.
-
-    Attributes
-    ----------
-    runs : one `RunScores` a run.
-    suite : the suite, or None where judgements came from qrels.
-    policy : the policies that shaped the numbers.
-    """
-
-    def __init__(
-        self, runs: list[RunScores], suite: Suite | None, policy: dict[str, str], pending: list[Any]
-    ) -> None:
-        self.runs, self.suite, self.policy = runs, suite, policy
-        self._pending = pending
-        self._audits: list[Audit] | None = None
-
-    @property
-    def measures(self) -> list[str]:
-        """Names of the measures, as they were given."""
-        return [one.text for one in self.runs[0].measures]
-
-    @property
-    def audits(self) -> list[Audit]:
-        """What did not join, one a run; worked out when first asked for."""
-        if self._audits is None:
-            self._audits = [audits.audit(*given) for given in self._pending]
-            self._pending = []  # from here on the runs themselves are free
-            for audit in self._audits:
-                if self.suite is not None:
-                    audit.counts["suite cases"] = self.suite.cases.num_rows
-        return self._audits
-
-    def _run(self, run: str | int | None) -> RunScores:
-        if run is None or isinstance(run, int):
-            return self.runs[run or 0]
-        found = next((one for one in self.runs if one.name == run), None)
-        if found is None:
-            raise UsageError(f"no run {run!r}", f"runs: {', '.join(r.name for r in self.runs)}")
-        return found
-
-    def _measure(self, run: RunScores, measure: str) -> int:
-        names = [one.text for one in run.measures]
-        if measure not in names:
-            raise UsageError(f"measure {measure!r} was not scored", f"scored: {', '.join(names)}")
-        return names.index(measure)
-
-    def mean(self, measure: str, run: str | int | None = None) -> float:
-        """The aggregate over cases, as it is printed; NaN if no case has a value."""
-        one = self._run(run)
-        m = self._measure(one, measure)
-        cell = summary.case_values(one, m)
-        return summary.aggregate(one.measures[m].aggregate, cell.values)[0]
-
-    def means(self, run: str | int | None = None) -> dict[str, float]:
-        """`mean` of every measure."""
-        return {name: self.mean(name, run) for name in self.measures}
-
-    def _rankings(self, run: RunScores, case: str) -> np.ndarray[Any, Any]:
-        codes = [c for c, name in enumerate(run.case_names) if name == case]
-        return np.flatnonzero(np.isin(run.case_of, codes))
-
-    def value(self, measure: str, case: str, run: str | int | None = None) -> float | None:
-        """One case's value, the mean over its languages and repeats; None if it has none."""
-        one = self._run(run)
-        m = self._measure(one, measure)
-        cell = summary.case_values(one, m, self._rankings(one, case))
-        return float(cell.values[0]) if cell.values.size else None
-
-    def state(self, measure: str, case: str, run: str | int | None = None) -> str | None:
-        """One case's state, or None if it is not among the scored."""
-        one = self._run(run)
-        m = self._measure(one, measure)
-        cell = summary.case_values(one, m, self._rankings(one, case))
-        return next((state for state, count in cell.counts.items() if count), None)
-
-    def per_case(self, measure: str, run: str | int | None = None) -> dict[str, float | None]:
-        """Every scored case's value, in the judgements' order."""
-        one = self._run(run)
-        order = dict.fromkeys(one.case_names[c] for c in one.case_of.tolist())
-        return {case: self.value(measure, case, run) for case in order}
-
-    def table(self) -> pa.Table:
-        """`schema.SCORES`: one row a run, ranking and measure."""
-        return pa.concat_tables([run.table() for run in self.runs])
-
-    def summary(self, by: Sequence[str] = (), level: float = 0.95) -> pa.Table:
-        """`schema.SUMMARY`: one row a run, measure and slice, with exact intervals."""
-        return pa.Table.from_pylist(self.rows(by, level), schema=schema.SUMMARY)
-
-    def rows(self, by: Sequence[str] = (), level: float = 0.95) -> list[dict[str, Any]]:
-        """`summary` as plain rows."""
-        return summary.summarise(self.runs, tuple(by), level)
 
 
 def score(
@@ -287,7 +194,7 @@ def _labels(
         rows = load_judgements(qrels, threads, float_grades)
         if rows.n_rows == 0:
             raise InputError(rows.where, "no judged case", "at least one judgement")
-        return engine.labels_of_qrels(form(rows), codes), None
+        return labels_of_qrels(form(rows), codes), None
     rows = judgements(opened)
     assert rows is not None
     names = opened.cases.column_names
@@ -297,13 +204,13 @@ def _labels(
     status = np.array(
         [schema.DISPUTED if m in ("disputed", "stale") else schema.OK for m in marks], np.int8
     )
-    labels = engine.labels_of_cases(form(rows), codes, langs, status)
+    labels = labels_of_cases(form(rows), codes, langs, status)
     if not any(one.definition.layer == "retrieval" for one in parsed):
         return labels, None
     needed = judgements(opened, required=True)
     if needed is None:
         return labels, None
-    return labels, engine.labels_of_cases(form(needed), codes, langs, status)
+    return labels, labels_of_cases(form(needed), codes, langs, status)
 
 
 def _as_it_is(rows: Rows) -> Rows:
@@ -321,7 +228,7 @@ def _score_run(
     opened: Suite | None,
     allow_empty: bool,
 ) -> tuple[RunScores, tuple[Any, Any]]:
-    rankings = engine.rankings_of(rows, labels, codes)
+    rankings = rankings_of(rows, labels, codes)
     judged = rankings.label_of >= 0
     if not (judged & ~rankings.absent).any() and not allow_empty:
         names = codes.names()

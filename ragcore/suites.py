@@ -16,7 +16,8 @@ from ragcore.columns import Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
 from ragcore.strings import Strings
-from ragcore_kernels.ranking import BY_SCORE, SCORE_NONE
+from ragcore_kernels.ranking import BY_SCORE
+from ragcore_kernels.rows import SCORE_NONE
 
 _RELEVANT_ROLES = ("", "supporting", "conflicting")
 

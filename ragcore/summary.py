@@ -72,9 +72,10 @@ def _column(run: RunScores, by: str) -> list[Any]:
                 return _taken([m.get(by) for m in maps], run.label_of)
     if by == "repeat" and run.repeat is not None:
         return list(run.repeat)
-    has = run.traces is not None and by in run.traces.column_names
-    if has and not _is_nested(run.traces.schema.field(by).type):
-        return _taken(run.traces[by].to_pylist(), run.row_of)
+    traces = run.traces
+    has = traces is not None and by in traces.column_names
+    if traces is not None and has and not _is_nested(traces.schema.field(by).type):
+        return _taken(traces[by].to_pylist(), run.row_of)
     if by == "case_id":
         return [run.case_names[c] for c in run.case_of.tolist()]
     known: list[str] = []
@@ -121,7 +122,7 @@ def case_values(run: RunScores, m: int, rankings: I64 | None = None) -> CaseValu
     starts = np.flatnonzero(np.concatenate([[True], np.diff(cases[order]) > 0]))
     stops = np.concatenate([starts[1:], [cases.size]])
     kept: list[float] = []
-    counts_by = dict.fromkeys(schema.STATES, 0)
+    counts_by: dict[str, int] = dict.fromkeys(schema.STATES, 0)
     differing = 0
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
         mine = order[start:stop]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ def run_split(
     `weights`, if given, are where the parts end instead of at equal distances.
     """
     cuts = weights or [n * i // threads for i in range(threads + 1)]
-    parts = [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+    parts = [(a, b) for a, b in pairwise(cuts) if b > a]
     if len(parts) <= 1:
         return [work(a, b) for a, b in parts] or [work(0, 0)]
     with ThreadPoolExecutor(len(parts)) as pool:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import reference
 from ragcore_kernels import layout, order, ranking
+from ragcore_kernels import rows as kernel_rows
 
 Rows = list[tuple[str, float]]
 Run = dict[str, Rows]
@@ -36,13 +37,12 @@ def hostile_ids() -> list[bytes]:
 def colliding() -> list[bytes]:
     """Unequal ids with one hash: of 1, 2 and 3 bytes, of 4 and 5, and of 16."""
     out = [b"a", b"ba", b"caa", b"zzzz", bytes([122 ^ 1]) + b"zzzz"]
-    low, mask = int.from_bytes(b"document", "little"), (1 << 64) - 1
+    mask = (1 << 64) - 1
     for last in (b"00000001", b"AAAAAAAA", b"\xff" * 8):
         high = int.from_bytes(last, "little")
         target = 0x0123456789ABCDEF
         first = (target ^ high ^ (high >> 32)) & mask
         out.append(first.to_bytes(8, "little") + last)
-    assert low != target
     return out
 
 
@@ -197,8 +197,8 @@ def lists(values: Sequence[Any], form: str, item: pa.DataType) -> pa.Array:
     if form == "fixed_size_list":
         size = max((len(v) for v in values if v is not None), default=0)
         return pa.array(list(values), pa.list_(item, size))
-    kinds = {"list": pa.list_, "large_list": pa.large_list, "list_view": pa.list_view,
-             "large_list_view": pa.large_list_view}  # fmt: skip
+    kinds = {"list": pa.list_, "large_list": pa.large_list, "list_view": pa.list_view}
+    kinds["large_list_view"] = pa.large_list_view
     return pa.array(list(values), kinds[form](item))
 
 
@@ -218,9 +218,6 @@ def nested(
         ]
     names = pa.array(list(run), pa.string())
     return pa.table({"case_id": names, "ranked": lists(values, form, kind)} | extra)
-
-
-# --- files
 
 
 def write_ipc(table: pa.Table, path: Path, stream: bool = False) -> Path:
@@ -244,9 +241,6 @@ def evidence(*items: Any) -> list[dict[str, Any]]:
         doc, grade, required = (*((item,) if isinstance(item, str) else item), None, None)[:3]
         out.append({"doc_id": doc, "relevance": grade, "required": required})
     return out
-
-
-# --- worlds
 
 
 def world(
@@ -310,8 +304,8 @@ class Board:
         self.ids = Pieces([[doc for doc, _ in chunk] for chunk in chunks], kind)
         self.values = np.zeros((len(chunks), 2), np.int64)
         for i, chunk in enumerate(chunks):
-            code = {np.float64: ranking.SCORE_F64, np.float32: ranking.SCORE_F32}.get(
-                score, ranking.SCORE_NONE
+            code = {np.float64: kernel_rows.SCORE_F64, np.float32: kernel_rows.SCORE_F32}.get(
+                score, kernel_rows.SCORE_NONE
             )
             self.values[i] = code, self._hold([v for _, v in chunk], score or np.float64)
         lengths = [len(ranked) for ranked, _ in rankings]
@@ -358,8 +352,8 @@ class Board:
     def find(self, by: int = ranking.BY_SCORE, threads: int = 1) -> Board:
         def work(begin: int, end: int) -> None:
             ranking.find_hits(
-                self.shared[0], *self.shared, begin, end, by, self.hit_offsets, self.ranks, self.hit_grades,
-                self.ideal_offsets, self.ideal, self.stats,
+                self.shared[0], *self.shared, begin, end, by, self.hit_offsets, self.ranks,
+                self.hit_grades, self.ideal_offsets, self.ideal, self.stats,
             )  # fmt: skip
 
         split(work, len(self.rankings), threads)

@@ -8,6 +8,7 @@ that the debug path runs the very code that is compiled otherwise.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -15,11 +16,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 from numba import config, njit, types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core import caching
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.extending import intrinsic
 
 P = ParamSpec("P")
@@ -28,7 +30,7 @@ R = TypeVar("R")
 CACHE_ENV = "RAGCORE_KERNELS_CACHE"
 """``0`` switches the on-disk cache off; a path puts it there; unset means the default."""
 
-JIT = not config.DISABLE_JIT
+JIT = not getattr(config, "DISABLE_JIT", 0)
 
 
 def _stamp() -> str:
@@ -48,9 +50,10 @@ def _candidates() -> list[Path]:
     places = [Path(__file__).parent / "__pycache__" / "kernels"]
     if home := os.environ.get("XDG_CACHE_HOME"):
         places.append(Path(home) / "ragcore-kernels")
-    elif (user := os.path.expanduser("~")) != "~":
+    else:
         folder = "Library/Caches" if sys.platform == "darwin" else ".cache"
-        places.append(Path(user) / folder / "ragcore-kernels")
+        with contextlib.suppress(RuntimeError):  # no home
+            places.append(Path.home() / folder / "ragcore-kernels")
     return places
 
 
@@ -72,20 +75,20 @@ CACHE_DIR = _writable() if JIT else None
 """Where compiled kernels are kept, or None."""
 
 
-class _Locator(_CacheLocator):
+class _Locator(caching._CacheLocator):  # pyright: ignore[reportPrivateUsage]
     """Points Numba at `CACHE_DIR`; the stamp in the path makes any other check needless."""
 
     def __init__(self, func: Callable[..., Any]) -> None:
         self._py_file = func.__code__.co_filename
         self._lineno = func.__code__.co_firstlineno
 
-    def get_cache_path(self) -> str:
+    def get_cache_path(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         return str(CACHE_DIR)
 
-    def get_source_stamp(self) -> str:
+    def get_source_stamp(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         return ""
 
-    def get_disambiguator(self) -> str:
+    def get_disambiguator(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         return str(self._lineno)
 
     @classmethod
@@ -94,7 +97,7 @@ class _Locator(_CacheLocator):
 
 
 class _Impl(CompileResultCacheImpl):
-    _locator_classes = [_Locator]
+    _locator_classes: ClassVar[list[Any]] = [_Locator]
 
 
 class _Cache(FunctionCache):
@@ -133,7 +136,7 @@ def kernel(func: Callable[P, R]) -> Callable[P, R]:
 
 def inline(func: Callable[P, R]) -> Callable[P, R]:
     """Compile `func` as a part of the kernels that call it; never cached on its own."""
-    return njit(func, nogil=True, fastmath=False, error_model="numpy")  # type: ignore[return-value]
+    return njit(func, nogil=True, fastmath=False, error_model="numpy")
 
 
 def _load(numba_type: Any, numpy_type: type[np.generic]) -> Callable[[int], Any]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.expectations import expected, hypergeometric, infap_term
+from ragcore_kernels.gains import gain
 from ragcore_kernels.interpolation import tally
 from ragcore_kernels.layout import F64, I64
 from ragcore_kernels.measures import (
@@ -30,7 +31,6 @@ from ragcore_kernels.measures import (
     NUM_NONREL_RET,
     REL,
     UNJUDGED,
-    gain,
     measure,
 )
 from ragcore_kernels.order import survivors
@@ -43,9 +43,8 @@ from ragcore_kernels.ranking import (
     N_RET,
     PROBLEM,
     RISES,
-    load_rows,
-    power_above,
 )
+from ragcore_kernels.rows import load_rows, power_above
 
 BEST, EXPECTED, WORST = range(3)
 """Over the orders of tied scores: the largest value, the mean, the smallest."""

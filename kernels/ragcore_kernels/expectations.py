@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ragcore_kernels._jit import inline
+from ragcore_kernels.gains import gain, ideal_dcg, log2_of
 from ragcore_kernels.interpolation import expected_interpolated, tally
 from ragcore_kernels.layout import F64
 from ragcore_kernels.measures import (
@@ -39,9 +40,6 @@ from ragcore_kernels.measures import (
     UNJUDGED,
     P,
     R,
-    gain,
-    ideal_dcg,
-    log2_of,
     measure,
 )
 

@@ -26,8 +26,8 @@ PIECE_FIELDS = 9
 OFFSETS32, OFFSETS64, VIEWS, CODES, WORDS = range(5)
 """Layouts. OFFSETS: FIRST = address of the slice's first offset, SECOND = of the bytes.
 VIEWS: FIRST = address of the slice's first 16-byte view, SECOND = of int64 pairs, the address and
-length of each buffer. CODES: FIRST = address of int32 codes, and DICT_* describes the dictionary's values,
-which have one of the first three. WORDS: FIRST = address of ids of 4 bytes each."""
+length of each buffer. CODES: FIRST = address of int32 codes, and DICT_* describes the dictionary's
+values, which have one of the first three layouts. WORDS: FIRST = address of ids of 4 bytes each."""
 
 SEGMENT_PIECE, SEGMENT_START, SEGMENT_ROWS = range(3)
 """Columns of a segment table: consecutive rows of one case inside one piece."""

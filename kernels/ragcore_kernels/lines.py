@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from ragcore_kernels._jit import inline, kernel, load_u8
 from ragcore_kernels.decimals import BAD, LATER, byte, decimal, integer
 
-ROWS, SEGMENTS, SLOW, COMMENTS, BLANKS, EXTRA, NO_RANK, OTHER_TAG, HASHED, ERROR, POSITION = range(11)
+(
+    ROWS, SEGMENTS, SLOW, COMMENTS, BLANKS, EXTRA, NO_RANK, OTHER_TAG, HASHED, ERROR, POSITION,
+) = range(11)  # fmt: skip
 """Places in `counts`: rows, segments and slow scores written; lines of each kind; the error."""
 
 N_COUNTS = 11

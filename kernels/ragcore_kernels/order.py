@@ -22,10 +22,8 @@ from ragcore_kernels.ranking import (
     N_JUDGED_RET,
     N_RET,
     PROBLEM,
-    load_rows,
-    power_above,
-    row_at,
 )
+from ragcore_kernels.rows import load_rows, power_above, row_at
 
 DUP_ERROR, DUP_FIRST, DUP_LAST, DUP_MAX = range(4)
 """What to do with a document that stands twice in one ranking."""

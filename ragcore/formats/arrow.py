@@ -245,7 +245,7 @@ def systems(table: pa.Table) -> list[tuple[str, pa.Table]]:
     column = table[name]
     if pa.types.is_dictionary(column.type):  # whose values may repeat
         column = column.cast(column.type.value_type)
-    names = pc.unique(column).to_pylist()
+    names = column.unique().to_pylist()
     if len(names) == 1:
         return [(str(names[0]), table)]
-    return [(str(n), table.filter(pc.equal(column, pa.scalar(n, column.type)))) for n in names]
+    return [(str(n), table.filter(pc.field(name) == pa.scalar(n, column.type))) for n in names]

@@ -98,7 +98,7 @@ DEFINITIONS = (
     _ranked(
         "IPrec", "highest precision at or after the rank where recall r is reached",
         "What does it cost to reach recall r?", params={"recall": None},
-        aliases=("iprec_at_recall",), limit="r x R is rounded to the nearest document, as 10.0 does",
+        aliases=("iprec_at_recall",), limit="r x R is rounded to the nearest document",
     ),
     _ranked(
         "11pt_avg", "mean of IPrec at recall 0.0, 0.1, ..., 1.0 (or at given points)",
@@ -142,7 +142,8 @@ DEFINITIONS = (
 )  # fmt: skip
 
 _KINDS = {
-    "retrieval.coverage": "SET_R", "P": "P", "R": "R", "R_capped": "R_CAPPED", "Success": "SUCCESS", "RR": "RR", "AP": "AP",
+    "retrieval.coverage": "SET_R", "P": "P", "R": "R", "R_capped": "R_CAPPED",
+    "Success": "SUCCESS", "RR": "RR", "AP": "AP",
     "nDCG": "NDCG", "nDCG_exp": "NDCG", "Rprec": "RPREC", "RBP": "RBP", "ERR": "ERR",
     "Bpref": "BPREF", "infAP": "INFAP", "IPrec": "IPREC", "11pt_avg": "IPREC", "Judged": "JUDGED",
     "Unjudged": "UNJUDGED", "NumQ": "ONE", "NumRet": "NUM_RET", "NumRel": "NUM_REL",
@@ -168,6 +169,7 @@ class Specification:
     """
 
     def __init__(self, measures: list[Measure]) -> None:
+        from ragcore_kernels import gains
         from ragcore_kernels import measures as kernel
 
         spec: list[list[int]] = []
@@ -176,11 +178,11 @@ class Specification:
         self.rows: list[slice] = []
         for one in measures:
             kind = getattr(kernel, _KINDS[one.definition.name])
-            mode = kernel.GAIN_LINEAR
+            mode = gains.GAIN_LINEAR
             if one.definition.name == "nDCG_exp" or one.params.get("gain") == "exp":
-                mode = kernel.GAIN_EXP
+                mode = gains.GAIN_EXP
             if one.params.get("gains"):
-                mode = kernel.GAIN_TABLE + len(maps)
+                mode = gains.GAIN_TABLE + len(maps)
                 maps.append(one.params["gains"])
             start = len(spec)
             for numbers in _numbers(one):
@@ -191,8 +193,8 @@ class Specification:
         self.params = np.array(params, np.float64).reshape(-1, 3)
         top = max((g for m in maps for g in m), default=0)
         self.gains = np.full((max(len(maps), 1), top + 1), np.nan)
-        for i, gains in enumerate(maps):
-            for grade, value in gains.items():
+        for i, given in enumerate(maps):
+            for grade, value in given.items():
                 if grade >= 0:
                     self.gains[i, grade] = value
         self.plain = all(r.stop - r.start == 1 for r in self.rows)

@@ -262,7 +262,8 @@ def _checked(measure: Measure) -> dict[str, Any]:
         for grade, value in params["gains"].items():
             _finite(measure.text, "gains", value)
             if grade > MOST_MAPPED:
-                raise UsageError(f"measure {measure.text!r}: grade {grade}", f"{MOST_MAPPED} at most")
+                most = f"{MOST_MAPPED} at most"
+                raise UsageError(f"measure {measure.text!r}: grade {grade}", most)
     return params
 
 

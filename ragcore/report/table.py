@@ -1,4 +1,4 @@
-"""Tables on the terminal and as tsv, jsonl, Markdown and Arrow; files appear whole or not at all."""
+"""Tables for the terminal, tsv, jsonl, Markdown, Arrow; files appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         If it cannot be written.
     """
     path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
-        with path.open("wb") as stream:
-            yield stream
-        return
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        if passing := path.is_fifo() or path.is_char_device():
+            handle, name = os.open(path, os.O_WRONLY), ""
+        else:
+            handle, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
     except OSError as error:
         raise _unwritable(path, error) from None
+    if passing:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        return
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -112,7 +115,9 @@ def _plain(text: str) -> str:
 
 
 def _moves(c: str) -> bool:
-    return unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in "\u202a\u202b\u202d\u202e\u2066\u2067"
+    """Whether a character breaks or turns the line it stands in."""
+    turns = "\u202a\u202b\u202d\u202e\u2066\u2067"
+    return unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in turns
 
 
 def count(value: float | None) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference_bounds
-from ragcore_kernels import bounds, expectations, holes, measures
+from ragcore_kernels import bounds, expectations, gains, holes, measures
 from ragcore_kernels._jit import JIT
 from ragcore_kernels.ranking import N_HITS, N_JUDGED, N_RET, STAT_FIELDS
 
@@ -26,9 +26,9 @@ KINDS: dict[str, tuple[str, dict[str, Any], int, int, tuple[float, ...]]] = {
     "Success": ("Success", {}, measures.SUCCESS, 0, ()),
     "RR": ("RR", {}, measures.RR, 0, ()),
     "AP": ("AP", {}, measures.AP, 0, ()),
-    "nDCG": ("nDCG", {}, measures.NDCG, measures.GAIN_LINEAR, ()),
-    "nDCG_exp": ("nDCG_exp", {}, measures.NDCG, measures.GAIN_EXP, ()),
-    "nDCG_map": ("nDCG", {"gains": GAINS}, measures.NDCG, measures.GAIN_TABLE, ()),
+    "nDCG": ("nDCG", {}, measures.NDCG, gains.GAIN_LINEAR, ()),
+    "nDCG_exp": ("nDCG_exp", {}, measures.NDCG, gains.GAIN_EXP, ()),
+    "nDCG_map": ("nDCG", {"gains": GAINS}, measures.NDCG, gains.GAIN_TABLE, ()),
     "Rprec": ("Rprec", {}, measures.RPREC, 0, (1.0,)),
     "Rprec_mult": ("Rprec_mult", {"multiple": 1.4}, measures.RPREC, 0, (1.4,)),
     "RBP": ("RBP", {"p": 0.7}, measures.RBP, 0, (0.7,)),

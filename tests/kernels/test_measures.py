@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import reference
 import tables
+from ragcore_kernels import gains as kernel_gains
 from ragcore_kernels import measures
 from ragcore_kernels._jit import JIT
 from ragcore_kernels.ranking import BY_SCORE
@@ -42,9 +43,9 @@ WHOLE = {
     "binG": (measures.BIN_G, (), {}),
 }
 GRADED = {
-    "nDCG_exp": (measures.NDCG, measures.GAIN_EXP, (), {}),
-    "ERR": (measures.ERR, measures.GAIN_LINEAR, (4.0,), {}),
-    "RBP": (measures.RBP, measures.GAIN_LINEAR, (0.8,), {"p": 0.8}),
+    "nDCG_exp": (measures.NDCG, kernel_gains.GAIN_EXP, (), {}),
+    "ERR": (measures.ERR, kernel_gains.GAIN_LINEAR, (4.0,), {}),
+    "RBP": (measures.RBP, kernel_gains.GAIN_LINEAR, (0.8,), {"p": 0.8}),
 }
 
 
@@ -176,7 +177,7 @@ def test_measures__gain_maps(gains):
     table = np.full((2, 6), np.nan)
     for grade, value in gains.items():
         table[1, grade] = value
-    rows = [[measures.NDCG, k, 1, 0, measures.GAIN_TABLE + 1] for k in (0, 3)]
+    rows = [[measures.NDCG, k, 1, 0, kernel_gains.GAIN_TABLE + 1] for k in (0, 3)]
     out, _ = evaluate(board, rows, [(), ()], table)
     for t in range(len(board.rankings) - 1):
         ranked, grades = topic(board, t)
@@ -189,7 +190,9 @@ def test_measures__gain_maps(gains):
 def test_measures__of_high_grades(grade):
     labels = [[(b"a", grade), (b"b", 1), (b"c", 0)]]
     board = tables.Board([([(b"b", 2.0), (b"a", 1.0)], 0)], labels).find()
-    rows = [[measures.NDCG, 0, 1, 0, mode] for mode in (measures.GAIN_LINEAR, measures.GAIN_EXP)]
+    rows = [
+        [measures.NDCG, 0, 1, 0, mode] for mode in (kernel_gains.GAIN_LINEAR, kernel_gains.GAIN_EXP)
+    ]
     out, _ = evaluate(board, rows, [(), ()])
     ranked, grades = topic(board, 0)
     for m, name in enumerate(("nDCG", "nDCG_exp")):

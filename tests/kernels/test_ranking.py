@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import tables
 from ragcore_kernels import ranking
+from ragcore_kernels import rows as kernel_rows
 from ragcore_kernels._jit import JIT
 from ragcore_kernels.ranking import (
     BY_SCORE,
@@ -250,7 +251,7 @@ def test_rises__of_a_piece_without_scores_are_none():
     """One piece with rising scores, the next without scores: nothing of the first stays."""
     board = tables.Board([([(b"a", 1.0), (b"b", 2.0)], 0), ([(b"a", 1.0), (b"b", 2.0)], 0)],
                          [[(b"a", 1)]], parts=2)  # fmt: skip
-    board.values[-1, 0] = ranking.SCORE_NONE
+    board.values[-1, 0] = kernel_rows.SCORE_NONE
     assert len(set(board.segments[:, 0].tolist())) == 2
     board.find(RECORDED)
     assert board.stats[:, RISES].tolist() == [1, 0]

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-import tables
 
+import tables
 from ragcore import score
 from ragcore.errors import InputError
 from ragcore.formats import arrow
@@ -92,7 +92,11 @@ def test_files__with_damaged_offsets_or_codes_are_refused(layout, tmp_path):
 
 def test_tables__from_other_frames():
     table = tables.flat(RUN)
-    sources = [table, table.to_batches()[0], pa.RecordBatchReader.from_batches(table.schema, table.to_batches())]
+    sources = [
+        table,
+        table.to_batches()[0],
+        pa.RecordBatchReader.from_batches(table.schema, table.to_batches()),
+    ]
     import polars
 
     sources.append(polars.from_arrow(table))
@@ -218,14 +222,19 @@ def test_flat__nulls_are_named_by_row():
 # --- several systems in one table
 
 
-@pytest.mark.parametrize("kind", ["string", "large_string", "dict-int8-string", "string_view", "int"])
+@pytest.mark.parametrize(
+    "kind", ["string", "large_string", "dict-int8-string", "string_view", "int"]
+)
 @pytest.mark.parametrize("ids", ["string", "string_view"])
 def test_systems__are_runs_of_their_own(kind, ids):
     rows = [("q", "a", 2.0), ("q", "b", 1.0), ("q", "b", 2.0), ("q", "a", 1.0)]
     names = pa.array([1, 1, 2, 2]) if kind == "int" else tables.column(["1", "1", "2", "2"], kind)
     table = tables.flat_of(rows, ids, system=names)
     scores = score(table, qrels={"q": {"a": 1}}, measures=["RR"])
-    assert [(run.name, scores.mean("RR", run.name)) for run in scores.runs] == [("1", 1.0), ("2", 0.5)]
+    assert [(run.name, scores.mean("RR", run.name)) for run in scores.runs] == [
+        ("1", 1.0),
+        ("2", 0.5),
+    ]
 
 
 def test_systems__without_a_name_are_refused():

@@ -1,8 +1,8 @@
 """What did not join: counted, named, and ids that differ by next to nothing."""
 
 import pytest
-import tables
 
+import tables
 from ragcore import score
 from ragcore.audits import difference, fold, near
 from ragcore.errors import InputError
@@ -38,7 +38,8 @@ def test_near__names_the_difference(ours, theirs, how):
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [("d1", "d2"), ("d10", "d1"), ("0", "00"), ("d1", "d1"), ("", "0"), ("100", "1")]
+    ("ours", "theirs"),
+    [("d1", "d2"), ("d10", "d1"), ("0", "00"), ("d1", "d1"), ("", "0"), ("100", "1")],
 )
 def test_near__leaves_what_differs_or_is_equal(ours, theirs):
     found = near([ours], [theirs])
@@ -62,7 +63,9 @@ def test_near_misses__do_not_pair_ids_that_both_sides_have():
     assert audit(run, {"q": {"d1": 1, "d01": 0}}).near_misses == []
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [("Q1", "q1"), ("1", "001"), (NFC, NFD), ("q1 ", "q1")])
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [("Q1", "q1"), ("1", "001"), (NFC, NFD), ("q1 ", "q1")]
+)
 def test_no_common_case__names_the_ids_that_look_alike(ours, theirs):
     with pytest.raises(InputError, match="no case in common") as caught:
         score({ours: {"a": 1.0}}, qrels={theirs: {"a": 1}})

@@ -19,7 +19,7 @@ import ragcore
 import reference
 from ragcore.errors import UsageError
 from ragcore.measures import bounds, engine, registry
-from ragcore.report.explain import explain_measure
+from ragcore.explain import explain_measure
 from reference_data import Qrels, Run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,11 +4,11 @@ import io
 
 import pyarrow as pa
 import pytest
-import reference
-import tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reference
+import tables
 from ragcore import columns, score
 from ragcore.errors import InputError
 
@@ -102,7 +102,9 @@ def test_flat__integers_beyond_double_tie_as_doubles():
     assert score(table, qrels={"q": {"b": 1}}, measures=["RR"]).mean("RR") == 1.0
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.uint8(), pa.int16(), pa.dictionary(pa.int8(), pa.int32())])
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.uint8(), pa.int16(), pa.dictionary(pa.int8(), pa.int32())]
+)
 def test_flat__integer_ids_equal_their_decimals(kind):
     run = {str(c): [(str(d), float(-d)) for d in range(5)] for c in range(3)}
     qrels = {str(c): {str(c): 1, "4": 2} for c in range(3)}
@@ -110,7 +112,11 @@ def test_flat__integer_ids_equal_their_decimals(kind):
 
     def numbers(name):
         plain = table[name].cast(pa.int64()).combine_chunks()
-        return plain.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else plain.cast(kind)
+        return (
+            plain.dictionary_encode().cast(kind)
+            if pa.types.is_dictionary(kind)
+            else plain.cast(kind)
+        )
 
     both = pa.table({n: numbers(n) for n in ("case_id", "doc_id")} | {"score": table["score"]})
     truth = {name: tables.truth(run, qrels, name) for name in NAMES}
@@ -120,7 +126,9 @@ def test_flat__integer_ids_equal_their_decimals(kind):
 
 def test_flat__fixed_size_binary_ids():
     kind = pa.binary(2)
-    table = pa.table({"qid": pa.array([b"q1"], kind), "docno": pa.array([b"d1"], kind), "score": [1]})
+    table = pa.table(
+        {"qid": pa.array([b"q1"], kind), "docno": pa.array([b"d1"], kind), "score": [1]}
+    )
     assert score(table, qrels={"q1": {"d1": 1}}, measures=["P@1"]).mean("P@1") == 1.0
 
 
@@ -177,7 +185,9 @@ def test_nested__order_is_rank_and_rising_scores_are_counted():
         [{"id": "a", "score": None}, {"id": "b", "score": None}],
     ]
     chunks = [pa.array([one], kind) for one in lists]
-    table = pa.table({"case_id": pa.chunked_array([["p"], ["q"], ["r"]]), "ranked": pa.chunked_array(chunks)})
+    table = pa.table(
+        {"case_id": pa.chunked_array([["p"], ["q"], ["r"]]), "ranked": pa.chunked_array(chunks)}
+    )
     scores = score(table, qrels={c: {"a": 1} for c in "pqr"}, measures=["RR"])
     assert scores.per_case("RR") == {"p": 1.0, "q": 1.0, "r": 1.0}
     assert scores.audits[0].counts["order conflicts"] == 1

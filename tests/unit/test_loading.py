@@ -9,8 +9,8 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-import tables
 
+import tables
 from ragcore import score
 from ragcore.errors import InputError, UsageError
 
@@ -42,7 +42,9 @@ def test_mapping__takes_pairs_and_ids_that_are_no_strings():
 
 
 def test_mapping__of_a_case_without_rows_has_that_case():
-    scores = score({"q": {"a": 1.0}, "p": {}}, qrels={"q": {"a": 1}, "p": {"a": 1}}, measures=["RR"])
+    scores = score(
+        {"q": {"a": 1.0}, "p": {}}, qrels={"q": {"a": 1}, "p": {"a": 1}}, measures=["RR"]
+    )
     assert scores.per_case("RR") == {"q": 1.0, "p": 0.0}
     assert scores.audits[0].missing_in_run == []
 
@@ -63,7 +65,9 @@ def test_mapping__refuses_what_is_no_grade(bad):
         score({"q": {"a": 1.0}}, qrels={"q": {"a": bad}})
 
 
-@pytest.mark.parametrize("inner", [["a", "b"], ["document", "other"], [("a", 1.0, 2)], 7, None, "ab"])
+@pytest.mark.parametrize(
+    "inner", [["a", "b"], ["document", "other"], [("a", 1.0, 2)], 7, None, "ab"]
+)
 def test_mapping__refuses_what_holds_no_pairs(inner):
     with pytest.raises(InputError, match="run"):
         score({"q": inner}, qrels=QRELS)

@@ -4,9 +4,9 @@ import pytest
 
 from ragcore import score
 from ragcore.errors import UsageError
+from ragcore.explain import explain_measure, list_measures
 from ragcore.measures import ranked, registry
 from ragcore.measures.registry import Definition
-from ragcore.report.explain import explain_measure, list_measures
 
 
 def one(text, rel=1):

@@ -6,10 +6,10 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-import tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tables
 from ragcore import score
 from ragcore.errors import InputError, UsageError
 from ragcore.measures import engine
@@ -147,7 +147,9 @@ def test_rel__is_the_least_relevant_grade():
 def test_rel__below_0_makes_no_pooled_document_relevant():
     judgements = {"q": {"a": -1, "b": 0}}
     scores = score(RUN, qrels=judgements, measures=["AP", "P@2", "R"], rel=-1)
-    assert scores.means() == score(RUN, qrels=judgements, measures=["AP", "P@2", "R"], rel=0).means()
+    assert (
+        scores.means() == score(RUN, qrels=judgements, measures=["AP", "P@2", "R"], rel=0).means()
+    )
 
 
 def test_max_depth__keeps_so_many_ranks():
@@ -191,7 +193,9 @@ def test_drop_identical_ids__leaves_the_own_document_out():
     judgements = {"q": {"q": 1, "a": 1}, "r": {"q": 1, "a": 0}}
     for source in (run, tables.flat({c: list(d.items()) for c, d in run.items()}, "dict-int8-string"),
                    tables.nested({c: list(d.items()) for c, d in run.items()})):  # fmt: skip
-        scores = score(source, qrels=judgements, measures=["NumRet", "P@1"], drop_identical_ids=True)
+        scores = score(
+            source, qrels=judgements, measures=["NumRet", "P@1"], drop_identical_ids=True
+        )
         assert scores.per_case("NumRet") == {"q": 2.0, "r": 2.0}
         assert scores.per_case("P@1") == {"q": 1.0, "r": 1.0}
 
@@ -322,7 +326,9 @@ def test_batch__flat_rows_meet_no_case_in_several_languages(suite):
 
 def test_batch__a_trace_twice_is_refused(suite):
     run = batch(("A", "en", 0, ["d1"]), ("A", "zh", 0, []), ("A", "en", 0, ["d2"]))
-    with pytest.raises(InputError, match=r"case 'A', language 'en', repeat 0 stands twice") as caught:
+    with pytest.raises(
+        InputError, match=r"case 'A', language 'en', repeat 0 stands twice"
+    ) as caught:
         score(run, suite=suite)
     assert caught.value.row == 3
 

@@ -5,8 +5,8 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import tables
 
+import tables
 from ragcore import score
 from ragcore.errors import InputError, UsageError
 from ragcore.suites import find_suite, judgements, manifest_of, open_suite

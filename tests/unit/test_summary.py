@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-import tables
 
+import tables
 from ragcore import schema, score
 from ragcore.errors import UsageError
 from ragcore.summary import aggregate
@@ -81,7 +81,9 @@ def test_by__several_columns_each_on_its_own(run, suite):
 
 @pytest.mark.parametrize("column", ["nothing", "evidence", "slices"])
 def test_by__what_is_no_slice_is_refused(run, suite, column):
-    with pytest.raises(UsageError, match=rf"no column '{column}'(?s:.*)columns to slice by: .*lang"):
+    with pytest.raises(
+        UsageError, match=rf"no column '{column}'(?s:.*)columns to slice by: .*lang"
+    ):
         by(run, suite, column)
 
 
