@@ -56,30 +56,67 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option("--suite", help="Suite folder, or its name; else the one the run's manifest names.")
 @click.option("--qrels", type=click.Path(path_type=Path), help="Judgements: TREC, Arrow, Parquet.")
-@click.option("-m", "--measure", "measures", multiple=True,
-              help="nDCG@10, P(rel=2)@5, ndcg_cut_10, 'retrieval.*', ...; may be repeated.")
-@click.option("--by", multiple=True, metavar="SLICE",
-              help="Slice by a column of the cases or of the run; may be repeated.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    help="nDCG@10, P(rel=2)@5, ndcg_cut_10, 'retrieval.*', ...; may be repeated.",
+)
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="SLICE",
+    help="Slice by a column of the cases or of the run; may be repeated.",
+)
 @click.option("--per-case", is_flag=True, help="One row a case instead of the summary.")
-@click.option("--topics", type=click.Choice(["judged", "common"]), default="judged",
-              show_default=True, help="Average over all judged cases, or those the run has.")
-@click.option("--no-relevant", type=click.Choice(["zero", "na"]),
-              help="A case without relevant documents: zero (default with qrels), na (suites).")
-@click.option("--duplicates", type=click.Choice(["error", "first", "last", "max"]),
-              default="error", show_default=True, help="A document twice in a ranking.")
-@click.option("--rel", type=int, default=1, show_default=True,
-              help="Least grade that counts as relevant, where a measure does not say.")
-@click.option("--bounds", type=click.Choice(["ties", "holes"]), multiple=True,
-              help="After each measure its values over all orders of tied scores (best, expected, "
-              "worst), over what unjudged documents may be (best, worst); may be repeated.")
+@click.option(
+    "--topics",
+    type=click.Choice(["judged", "common"]),
+    default="judged",
+    show_default=True,
+    help="Average over all judged cases, or those the run has.",
+)
+@click.option(
+    "--no-relevant",
+    type=click.Choice(["zero", "na"]),
+    help="A case without relevant documents: zero (default with qrels), na (suites).",
+)
+@click.option(
+    "--duplicates",
+    type=click.Choice(["error", "first", "last", "max"]),
+    default="error",
+    show_default=True,
+    help="A document twice in a ranking.",
+)
+@click.option(
+    "--rel",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Least grade that counts as relevant, where a measure does not say.",
+)
+@click.option(
+    "--bounds",
+    type=click.Choice(["ties", "holes"]),
+    multiple=True,
+    help="After each measure its values over all orders of tied scores (best, expected, "
+    "worst), over what unjudged documents may be (best, worst); may be repeated.",
+)
 @click.option("--max-depth", type=click.IntRange(min=1), help="Ranks kept of every ranking.")
-@click.option("--drop-identical-ids", is_flag=True,
-              help="Leave out the document whose id is the case's.")
+@click.option(
+    "--drop-identical-ids", is_flag=True, help="Leave out the document whose id is the case's."
+)
 @click.option("--normalize-ids", type=click.Choice(["nfc"]), help="Compare ids in this form.")
 @click.option("--float-grades", is_flag=True, help="Take grades like 1.0.")
 @click.option("--allow-empty", is_flag=True, help="Score a run that has nothing for any case.")
-@click.option("--level", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
-              help="Of the intervals.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    help="Of the intervals.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all processors.")
 @output_options
 def score(
@@ -104,12 +141,14 @@ def score(
       ragcore score data/ka4/runs/*.arrow --by lang
       ragcore score run.trec --qrels qrels.txt -m nDCG@10 -m recip_rank -f jsonl
     """
-    _progress()
+    beside = _compile_beside()
     from ragcore.score import score as score_runs
 
     scores = score_runs(
         list(runs), suite=suite, qrels=qrels, measures=list(measures) or None, **policies
     )
+    if beside is not None:
+        beside.wait()
     if form == "arrow" or per_case:
         table = scores.table() if per_case else scores.summary(by, level)
     else:
@@ -130,14 +169,28 @@ def _policy(scores: Any) -> str:
     return f"suite {scores.suite.name}: {scores.suite.kind or 'kind not stated'}\npolicy: {shown}"
 
 
-def _progress() -> None:
-    """Say that the first run compiles, on a terminal only."""
-    if not sys.stderr.isatty():
-        return
+def _compile_beside() -> Any:
+    """With an empty kernel cache, compile half of the kernels in another process; else None.
+
+    The first score of all is mostly compilation, and Python compiles on one processor only.
+    """
+    from ragcore.threads import default_threads
     from ragcore_kernels._jit import CACHE_DIR
 
-    if CACHE_DIR is None or not any(CACHE_DIR.glob("*.nbi")):
+    if CACHE_DIR is None or any(CACHE_DIR.glob("*.nbi")):
+        return None
+    if sys.stderr.isatty():
         click.echo("compiling the kernels, once: about 8 s", err=True)
+    if default_threads() < 2:
+        return None
+    import subprocess
+
+    command = [sys.executable, "-m", "ragcore_kernels.warm"]
+    away = subprocess.DEVNULL
+    try:
+        return subprocess.Popen(command, stdin=away, stdout=away, stderr=away)
+    except OSError:
+        return None
 
 
 def _emit(table: Any, form: str, output: Path | None, level: float) -> None:

@@ -21,8 +21,8 @@ from ragcore.strings import Strings, as_text, outside
 from ragcore_kernels import ids as kernel_ids
 from ragcore_kernels import layout
 from ragcore_kernels.layout import I64
-from ragcore_kernels.ranking import BY_SCORE, RECORDED
-from ragcore_kernels.rows import SCORE_F32, SCORE_F64, SCORE_NONE
+from ragcore_kernels.ranking import BY_SCORE
+from ragcore_kernels.rows import SCORE_F32, SCORE_F64
 
 
 @dataclass
@@ -169,7 +169,7 @@ def _sources(column: pa.ChunkedArray) -> I64:
     return table
 
 
-def _aligned(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+def aligned(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
     """The columns cut at the same rows, as casts and filters may leave them cut differently."""
     lengths = [[len(c) for c in column.chunks] for column in columns]
     if all(one == lengths[0] for one in lengths):
@@ -222,7 +222,7 @@ def flat_rows(
         values = arrow.as_grades(where, value_name, table[value_name], float_grades)
     else:
         values = arrow.as_scores(where, value_name, table[value_name])
-    cases, documents, values = _aligned(cases, documents, values)
+    cases, documents, values = aligned(cases, documents, values)
     case_strings = Strings.of(cases.chunks, where, threads, later=True)
     segments = find_segments(case_strings.table, threads, where)
     notes: dict[str, int] = {}
@@ -257,142 +257,3 @@ def _rank_conflicts(
     ]  # fmt: skip
     conflict[np.delete(borders, goes_on)] = False
     return int(conflict.sum())
-
-
-def nested_rows(table: pa.Table, where: str, name: str = "") -> Rows:
-    """A case batch: one row a trace, its ranking a list in recorded order.
-
-    Raises
-    ------
-    InputError
-        If a needed column is absent, or holds what it must not.
-    """
-    case_name = arrow.find(table, schema.CASE_NAMES)
-    if case_name is None:
-        raise InputError(
-            where, f"columns {', '.join(table.column_names)}", "a column case_id", "add one"
-        )
-    cases = arrow.as_ids(where, case_name, table[case_name])
-    list_name = arrow.find(table, ("ranked", "doc_ids", "ids", "retrieved_ids"))
-    assert list_name is not None  # nested_list_of decided that this is a case batch
-    lists = table[list_name]
-    cases, lists = _aligned(cases, lists)
-    pieces: list[pa.Array] = []
-    sources: list[tuple[int, int]] = []
-    segments: list[I64] = []
-    owners: list[I64] = []
-    missing: list[int] = []
-    keep: list[Any] = [table, cases, lists]
-    base = 0
-    for index, chunk in enumerate(lists.chunks):
-        starts, counts, items = _offsets(chunk)
-        if (starts < 0).any() or (counts < 0).any() or (starts + counts > len(items)).any():
-            raise InputError(where, f"a list of {list_name} outside its values", "a sound column")
-        gone = np.flatnonzero(np.asarray(chunk.is_null())) if chunk.null_count else np.empty(0, int)
-        missing.extend((base + gone).tolist())
-        score: pa.Array | None = None
-        if pa.types.is_struct(items.type):
-            names = [items.type.field(i).name for i in range(items.type.num_fields)]
-            id_name = next((n for n in schema.ID_NAMES if n in names), None)
-            if id_name is None:
-                raise InputError(where, f"{list_name} items {names}", "a field `id`")
-            score = items.field("score") if "score" in names else None
-            items = items.field(id_name)
-        used = np.ones(len(items), np.bool_)
-        if items.null_count or len(items) != counts.sum():
-            used = _used(starts, counts, len(items))
-        if items.null_count and (np.asarray(items.is_null()) & used).any():
-            raise InputError(where, f"null id inside {list_name}", "an id in every item")
-        if items.null_count:  # of no list: any id will do
-            items = items.fill_null(0 if pa.types.is_integer(items.type) else "")
-        items = arrow.as_ids(where, f"{list_name}.id", pa.chunked_array([items])).chunk(0)
-        source = (SCORE_NONE, 0)
-        if score is not None and score.null_count < len(score):
-            doubles = _list_scores(where, list_name, score, used)
-            keep.append(doubles)
-            source = (SCORE_F64, doubles.buffers()[1].address + 8 * doubles.offset)
-        sources.append(source)
-        pieces.append(items)
-        present = np.ones(len(chunk), np.bool_)
-        present[gone] = False
-        segment = np.stack([np.full(len(chunk), index), starts, counts], 1)[present]
-        segments.append(segment)
-        owners.append(base + np.flatnonzero(present))
-        base += len(chunk)
-    case_strings = Strings.of(cases.chunks, where)
-    n = len(table)
-    at = np.empty((n, 2), np.int64)
-    row = 0
-    for index, chunk in enumerate(cases.chunks):
-        at[row : row + len(chunk), 0] = index
-        at[row : row + len(chunk), 1] = np.arange(len(chunk))
-        row += len(chunk)
-    trace_of = np.concatenate(owners).astype(np.int64) if owners else np.empty(0, np.int64)
-    empty = np.empty((0, 3), np.int64)
-    joined = np.concatenate(segments).astype(np.int64) if segments else empty
-    ids = Strings.of(pieces, where)
-
-    def position(item: int) -> dict[str, int]:
-        """The row of `table` whose list holds an item."""
-        piece = int(np.searchsorted(ids.table[:, layout.BASE], item, side="right")) - 1
-        inside = item - ids.table[piece, layout.BASE] - joined[:, 1]
-        owner = (joined[:, 0] == piece) & (inside >= 0) & (inside < joined[:, 2])
-        return {"row": int(trace_of[np.flatnonzero(owner)[0]]) + 1}
-
-    return Rows(
-        name, where, ids,
-        np.array(sources, np.int64).reshape(-1, 2), RECORDED, joined, case_strings, at,
-        int(joined[:, 2].sum()), {}, position=position,
-        traces=table, trace_of=trace_of, missing=missing, keep=keep,
-    )  # fmt: skip
-
-
-def _offsets(chunk: pa.Array) -> tuple[I64, I64, pa.Array]:
-    """Starts, counts and values of a list array of any layout; null lists count 0."""
-    kind = chunk.type
-    if pa.types.is_fixed_size_list(kind):
-        size = kind.list_size
-        starts = (np.arange(len(chunk), dtype=np.int64) + chunk.offset) * size
-        counts = np.full(len(chunk), size, np.int64)
-        values = chunk.values
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        offsets = np.asarray(chunk.offsets).astype(np.int64)
-        starts, counts, values = offsets[:-1], np.diff(offsets), chunk.values
-    else:  # list_view, large_list_view
-        starts = np.asarray(chunk.offsets).astype(np.int64)
-        counts, values = np.asarray(chunk.sizes).astype(np.int64), chunk.values
-    if chunk.null_count:
-        counts = np.where(np.asarray(chunk.is_null()), 0, counts)
-    return starts, counts, values
-
-
-def _used(starts: I64, counts: I64, n: int) -> Any:
-    """Which of the n list items some list owns."""
-    change = np.zeros(n + 1, np.int64)
-    np.add.at(change, starts[counts > 0], 1)
-    np.add.at(change, (starts + counts)[counts > 0], -1)
-    return np.cumsum(change)[:n] > 0
-
-
-def _list_scores(where: str, name: str, score: pa.Array, used: Any) -> pa.Array:
-    """Scores of list items as float64: null where no item has one, refused where some have."""
-    kind = score.type
-    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
-        raise InputError(where, f"{name}.score of type {kind}", "scores as numbers")
-    if score.null_count and (np.asarray(score.is_null()) & used).any():
-        raise InputError(
-            where, f"null score in some items of {name}", "a score in every item or in none",
-            "the recorded order is the rank: leave the scores out, or complete them",
-        )  # fmt: skip
-    if score.null_count:
-        score = score.fill_null(0.0)
-    return score if pa.types.is_float64(score.type) else score.cast(pa.float64(), safe=False)
-
-
-def is_nested(table: pa.Table) -> bool:
-    """Whether a table is a case batch: it has a list column of retrieved ids."""
-    name = arrow.find(table, ("ranked", "doc_ids", "ids", "retrieved_ids"))
-    if name is None:
-        return False
-    kind = table.schema.field(name).type
-    return pa.types.is_nested(kind) and not pa.types.is_struct(kind) and not pa.types.is_map(kind)

@@ -37,6 +37,7 @@ def warm_up() -> str:
     import pyarrow as pa
 
     from ragcore import score
+    from ragcore_kernels import warm
 
     begin = time.perf_counter()
     rows = [(f"q{i % 3}", f"d{i}", float(-i)) for i in range(30)]
@@ -53,5 +54,6 @@ def warm_up() -> str:
             scores = score(given, qrels=paths[1], duplicates="first", drop_identical_ids=True)
             scores.summary()
             scores.table()
-    score(run, qrels=qrels)
+    score(run, qrels=qrels, bounds=("ties", "holes"))
+    warm.compile_intervals()
     return f"kernels ready after {time.perf_counter() - begin:.1f} s"

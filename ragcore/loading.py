@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragcore import columns
+from ragcore import columns, nested
 from ragcore.columns import Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
@@ -53,16 +53,14 @@ def load_runs(source: Any, threads: int, name: str = "", index: int = 0) -> list
     assert table is not None
     manifest = manifest_of(table)
     given = given or str(manifest.get("run") or "")
-    if columns.is_nested(table):
-        rows = columns.nested_rows(table, where, given or f"run{index + 1}")
+    if nested.is_nested(table):
+        rows = nested.nested_rows(table, where, given or f"run{index + 1}")
         return [Loaded(rows, manifest, path)]
     parts = arrow.systems(table)
     out = []
     for system, part in parts:
         label = (given if len(parts) == 1 else "") or system or f"run{index + 1}"
-        out.append(
-            Loaded(columns.flat_rows(part, where, label, threads=threads), manifest, path)
-        )
+        out.append(Loaded(columns.flat_rows(part, where, label, threads=threads), manifest, path))
     return out
 
 

@@ -17,7 +17,13 @@ from ragcore.loading import Loaded, load_judgements, load_runs
 from ragcore.measures import bounds as variants
 from ragcore.measures import engine, ranked, registry
 from ragcore.measures.engine import Options
-from ragcore.measures.rankings import Labels, labels_of_cases, labels_of_qrels, rankings_of
+from ragcore.measures.rankings import (
+    Labels,
+    Rankings,
+    labels_of_cases,
+    labels_of_qrels,
+    rankings_of,
+)
 from ragcore.measures.registry import Measure
 from ragcore.results import RunScores
 from ragcore.scores import Scores
@@ -231,15 +237,7 @@ def _score_run(
     rankings = rankings_of(rows, labels, codes)
     judged = rankings.label_of >= 0
     if not (judged & ~rankings.absent).any() and not allow_empty:
-        names = codes.names()
-        ours = [names[c] for c in dict.fromkeys(rankings.case_of[~judged].tolist())]
-        theirs = [names[c] for c in dict.fromkeys(labels.case_of.tolist())]
-        alike = _alike(ours, theirs)
-        raise InputError(
-            rows.where, f"no case in common with {labels.rows.where}: it has "
-            f"{_few(ours)}", f"cases like {_few(theirs)}",
-            f"{alike} look alike" if alike else "check that run and judgements belong together",
-        )  # fmt: skip
+        raise _nothing_in_common(rows, labels, rankings, codes)
     hits = engine.find_hits(rows, labels, rankings, options)
     engine.check_scale(parsed, hits)
     keep = judged if policy["topics"] == "judged" else judged & ~rankings.absent
@@ -251,12 +249,13 @@ def _score_run(
     spent: set[str] = set()
     ours = [m for m, one in enumerate(parsed) if one.definition.layer == "ranked"]
     theirs = [m for m, one in enumerate(parsed) if one.definition.layer == "retrieval"]
-    plans: list[tuple[list[int], Any, Any]] = []
-    if ours:
-        plans.append((ours, hits, ranked.Specification([parsed[m] for m in ours])))
+    sources = [(ours, hits)] if ours else []
     if theirs and required is not None:
-        needed = engine.find_hits(rows, required, rankings, options)
-        plans.append((theirs, needed, ranked.Specification([parsed[m] for m in theirs])))
+        sources.append((theirs, engine.find_hits(rows, required, rankings, options)))
+    plans = [
+        (group, source, ranked.Specification([parsed[m] for m in group]))
+        for group, source in sources
+    ]
     base = rankings.state[picked]
     for group, source, spec in plans:
         got, _ = source.evaluate(spec)
@@ -289,6 +288,22 @@ def _score_run(
 
     run.quotients = quotients
     return run, (rankings, hits)
+
+
+def _nothing_in_common(
+    rows: Rows, labels: Labels, rankings: Rankings, codes: CaseCodes
+) -> InputError:
+    """The error for a run and judgements that share no case, with ids that look alike."""
+    names = codes.names()
+    apart = rankings.case_of[rankings.label_of < 0]
+    ours = [names[c] for c in dict.fromkeys(apart.tolist())]
+    theirs = [names[c] for c in dict.fromkeys(labels.case_of.tolist())]
+    alike = _alike(ours, theirs)
+    return InputError(
+        rows.where, f"no case in common with {labels.rows.where}: it has {_few(ours)}",
+        f"cases like {_few(theirs)}",
+        f"{alike} look alike" if alike else "check that run and judgements belong together",
+    )  # fmt: skip
 
 
 def _states(
@@ -335,4 +350,3 @@ def _alike(ours: list[str], theirs: list[str]) -> str:
         if close:
             return f"{name!r} and {close[0]!r}"
     return ""
-

@@ -67,10 +67,22 @@ def open_suite(path: Path) -> Suite:
         cases = arrow.read_table(file, stream.read(8))
     if "case_id" not in cases.column_names:
         raise InputError(file, f"columns {', '.join(cases.column_names)}", "a column case_id")
+    try:
+        cases.validate(full=True)  # it is small, and read as Python objects
+    except pa.ArrowInvalid as error:
+        raise InputError(file, f"damaged: {error}", "a whole file", "write it again") from None
+    if "evidence" in cases.column_names and not _is_evidence(cases.schema.field("evidence").type):
+        kind = cases.schema.field("evidence").type
+        raise InputError(file, f"column evidence of type {kind}", "lists of structs with doc_id")
     return Suite(
         settings["name"], path, settings.get("kind", ""), list(settings.get("measures", ())),
         cases, settings,
     )  # fmt: skip
+
+
+def _is_evidence(kind: pa.DataType) -> bool:
+    value = getattr(kind, "value_type", None)
+    return pa.types.is_null(kind) or (value is not None and pa.types.is_struct(value))
 
 
 def manifest_of(table: pa.Table | None) -> dict[str, Any]:
@@ -161,7 +173,11 @@ def judgements(suite: Suite, required: bool = False) -> Rows | None:
             else:
                 given = item.get("relevance")
                 usual = int((item.get("role") or "") in _RELEVANT_ROLES)
-                grade = usual if given is None else int(given)
+                grade = usual if given is None else given
+                if type(grade) is not int or not -(2**31) <= grade < 2**31:
+                    raise InputError(
+                        where, f"relevance {given!r}", "an integer that fits int32", row=row + 1
+                    )
             best[key] = max(grade, best.get(key, grade))
         segments[row] = 0, len(ids), len(best)
         ids.extend(best)

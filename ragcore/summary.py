@@ -81,8 +81,10 @@ def _column(run: RunScores, by: str) -> list[Any]:
     known: list[str] = []
     for table in (run.cases, run.traces):
         known += [f.name for f in table.schema if _sliceable(f.type)] if table is not None else []
-    hint = f"columns to slice by: {', '.join(dict.fromkeys(known))}" if known else (
-        "judgements alone have no columns to slice by; give a --suite"
+    hint = (
+        f"columns to slice by: {', '.join(dict.fromkeys(known))}"
+        if known
+        else ("judgements alone have no columns to slice by; give a --suite")
     )
     raise UsageError(f"no column {by!r} to slice by ({n} rankings of run {run.name!r})", hint)
 
@@ -193,9 +195,7 @@ def _slice_rows(
         values = np.log(np.maximum(cell.values, GEOMETRIC_FLOOR)) if geometric else cell.values
         wanted.append(values if one.aggregate != "sum" else values[:0])
     out = []
-    for one, cell, interval in zip(
-        run.measures, cells, mean_intervals(wanted, level), strict=True
-    ):
+    for one, cell, interval in zip(run.measures, cells, mean_intervals(wanted, level), strict=True):
         mean, numerator, denominator = aggregate(one.aggregate, cell.values)
         low, high = interval.low, interval.high
         if one.aggregate == "geometric":

@@ -26,6 +26,7 @@ from report import machine, number, publish, spread, table, tell
 from tools import MEASURES, NAMES, Tool, make_tool
 
 HERE = Path(__file__).parent
+FAILED = "failed"
 ENDINGS = {"arrow": "arrow", "dict": "dict.arrow", "parquet": "parquet", "trec": "trec"}
 
 
@@ -60,7 +61,7 @@ class Entry:
         stdin.flush()
         answer = self._answer()
         if "error" in answer:
-            self.absent = "failed"
+            self.absent = FAILED
             tell(f"{self.name}: {answer['error']}")
             return
         self.means = answer["means"]
@@ -120,22 +121,27 @@ def compare(folder: Path, options: argparse.Namespace) -> list[Entry]:
 def agreement(entries: list[Entry]) -> tuple[list[str], bool]:
     """Who ran, and how far apart the means are; False if equal definitions disagree."""
     ran = [e for e in entries if e.means]
-    lines, fine = [], bool(ran)
+    if not ran:
+        return ["- no tool ran"], False
+    base = min(ran, key=lambda e: (not e.tool.exact, e.tool.tolerance))  # the first of the best
+    lines, fine = [], not any(e.absent == FAILED for e in entries)
     versions = [f"{e.name} {e.version}" for e in ran if e.version]
     near: dict[float, list[str]] = {}
-    for entry in ran[1:]:
-        apart = {m: abs(entry.means[m] - ran[0].means[m]) for m in MEASURES}
+    for entry in ran:
+        if entry is base:
+            continue
+        apart = {m: abs(entry.means[m] - base.means[m]) for m in MEASURES}
         far = {m: d for m, d in apart.items() if not d <= entry.tool.tolerance}
         if not far:
             near.setdefault(entry.tool.tolerance, []).append(entry.name)
             continue
         fine &= not entry.tool.exact
         why = "DISAGREES" if entry.tool.exact else "orders ties its own way"
-        lines.append(
-            f"- {entry.name} {why}: {', '.join(f'{m} by {d:.1e}' for m, d in far.items())}"
-        )
+        what = ", ".join(f"{m} by {d:.1e}" for m, d in far.items())
+        lines.append(f"- {entry.name} {why}: {what}")
     same = "; ".join(f"within {limit:g}: {', '.join(names)}" for limit, names in near.items())
-    return [f"- versions: {', '.join(versions)}", f"- all means agree {same}", *lines], fine
+    agree = f"- all means agree with {base.name} {same}"
+    return [f"- versions: {', '.join(versions)}", *([agree] if same else []), *lines], fine
 
 
 def ratios(entry: Entry, base: Entry | None) -> str:
@@ -203,7 +209,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Compare; exit status 1 if tools with equal definitions disagree."""
+    """Compare; exit status 1, and no file changed, if a tool failed or means disagree."""
     options = arguments()
     folders = {"": find_workload(options)}
     if options.shuffled:
@@ -215,7 +221,7 @@ def main() -> int:
         status |= not fine
         key = f"scoring {options.size} {options.labels} {options.format}{suffix}"
         lines = table(HEAD, rows(entries), options.markdown)
-        publish(key, [machine(), "", *lines, "", *notes], options.update)
+        publish(key, [machine(), "", *lines, "", *notes], options.update if fine else None)
     return status
 
 

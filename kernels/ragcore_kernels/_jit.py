@@ -22,6 +22,7 @@ import numpy as np
 from numba import config, njit, types
 from numba.core import caching
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
 P = ParamSpec("P")
@@ -106,8 +107,14 @@ class _Cache(FunctionCache):
     _impl_class = _Impl
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """A kernel from the cache, or None.
+
+        Numba would first register everything that it can type and lower, which takes longer than
+        most scores; machine code needs none of that, and whatever compiles later does it then.
+        """
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)  # memory for arrays: all that machine code does need
+            return self._load_overload(sig, target_context)
         except Exception:  # a truncated or foreign file raises nearly anything from pickle
             return None
 

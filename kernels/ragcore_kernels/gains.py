@@ -25,7 +25,7 @@ def gain(mode: int, grade: int, table: F64) -> float:
             return table[mode - GAIN_TABLE, grade]
         return float(grade)
     if mode == GAIN_EXP:
-        return 2.0 ** float(grade) - 1.0
+        return 2.0 ** float(grade) - 1.0 if grade < 1024 else math.inf
     return float(grade)
 
 

@@ -63,9 +63,7 @@ def check_csr(offsets: I64, n_values: int) -> None:
             f"wanted int64[n + 1], e.g. offsets.astype(np.int64)"
         )
     if offsets[0] != 0 or offsets[-1] != n_values:
-        raise ValueError(
-            f"offsets run from {offsets[0]} to {offsets[-1]}; wanted 0 to {n_values}"
-        )
+        raise ValueError(f"offsets run from {offsets[0]} to {offsets[-1]}; wanted 0 to {n_values}")
     falls = np.flatnonzero(np.diff(offsets) < 0)
     if falls.size:
         q = int(falls[0])

@@ -157,7 +157,7 @@ def measure(
             if ranks[j] > k:
                 break
             if grades[j] > 0:
-                quits = (2.0 ** float(grades[j]) - 1.0) / 2.0 ** param
+                quits = (2.0 ** float(grades[j]) - 1.0) / 2.0**param
                 total += reach * quits / ranks[j]
                 reach *= 1.0 - quits
         return total, none, none

@@ -117,9 +117,7 @@ def refuse_nulls(where: str, table: pa.Table, names: list[str]) -> None:
     if holes:
         row, _ = min(holes)
         found = ", ".join(f"null {name} (row {at})" for at, name in sorted(holes))
-        raise InputError(
-            where, found, "a value in every row", "drop or fill these rows", row=row
-        )
+        raise InputError(where, found, "a value in every row", "drop or fill these rows", row=row)
 
 
 def as_ids(where: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -244,5 +244,3 @@ def check_scale(measures: list[Any], hits: Hits) -> None:
                 f"measure {one.text!r}: grade {highest} is above its scale 0..{one.params['max']}",
                 f"say the scale: ERR(max={highest})@{one.k or 20}",
             )
-
-

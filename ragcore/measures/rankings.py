@@ -73,9 +73,7 @@ def labels_of_cases(rows: Rows, codes: CaseCodes, langs: list[str | None], statu
                 f"{seen[code, lang] + 1} too)", "one row for each case and language", row=row + 1,
             )  # fmt: skip
         seen[code, lang] = row
-    return Labels(
-        rows, rows.segments, np.arange(n + 1), found, langs, status, True, codes.count
-    )
+    return Labels(rows, rows.segments, np.arange(n + 1), found, langs, status, True, codes.count)
 
 
 @dataclass

@@ -87,6 +87,20 @@ def test_files__with_damaged_offsets_or_codes_are_refused(layout, tmp_path):
             score(path, qrels={"q": {"document-number-0001": 1}}, measures=["RR"])
 
 
+@pytest.mark.parametrize("form", ["list", "large_list", "list_view"])
+@pytest.mark.parametrize("value", [0x7F000000, -7])
+def test_files__with_damaged_lists_are_refused(form, value, tmp_path):
+    rows = {f"case{i:04}": [(f"document-{i:03}-{j}", 0.0) for j in range(5)] for i in range(100)}
+    table = tables.nested(rows, form)
+    path = tables.write_ipc(table, tmp_path / "run.arrow")
+    whole = bytearray(path.read_bytes())
+    spot = whole.index(table["ranked"].chunk(0).buffers()[1].to_pybytes()) + 200
+    whole[spot : spot + 4] = value.to_bytes(4, "little", signed=True)
+    path.write_bytes(whole)
+    with pytest.raises(InputError, match=r"run\.arrow"):
+        score(path, qrels={"case0001": {"document-001-1": 1}}, measures=["RR"])
+
+
 # --- tables from elsewhere
 
 
@@ -206,13 +220,15 @@ def test_find__refuses_a_name_that_stands_twice():
 
 @pytest.mark.parametrize("drop", ["case_id", "doc_id", "score"])
 def test_flat__without_a_column_is_refused(drop):
-    with pytest.raises(InputError, match="columns .*; expected one of "):
+    with pytest.raises(InputError, match=r"columns .*; expected one of "):
         score(tables.flat(RUN).drop_columns([drop]), qrels=QRELS)
 
 
 def test_flat__nulls_are_named_by_row():
     table = pa.table({
-        "case_id": pa.chunked_array([["q"], ["q", None]]), "id": ["a", None, "c"], "score": [1.0, 2.0, None],
+        "case_id": pa.chunked_array([["q"], ["q", None]]),
+        "id": ["a", None, "c"],
+        "score": [1.0, 2.0, None],
     })  # fmt: skip
     with pytest.raises(InputError, match="null id") as caught:
         score(table, qrels=QRELS)

@@ -122,8 +122,8 @@ def test_suite__is_named_with_its_kind(folder):
 @pytest.mark.usefixtures("folder")
 def test_score__several_runs_slices_and_policies():
     shutil.copy("run.trec", "other.trec")
-    result = call("score", "run.trec", "other.trec", "--qrels", "qrels.txt", "-m", "RR", "--topics",
-                  "common", "--by", "case_id", "-f", "jsonl", "--threads", 1, "--max-depth", 1)  # fmt: skip
+    asked = ["--topics", "common", "--by", "case_id", "-f", "jsonl", "--max-depth", 1, "-m", "RR"]
+    result = call("score", "run.trec", "other.trec", "--qrels", "qrels.txt", *asked)
     rows = json_lines(result.stdout)
     assert [(r["run"], r["slice"], r["mean"]) for r in rows] == [
         (run, part, value) for run in ("run", "other")

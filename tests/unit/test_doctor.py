@@ -53,8 +53,10 @@ def test_provenance__names_every_package_and_the_machine():
 def test_examine__says_where_kernels_are_kept(place, tmp_path):
     code = "from ragcore.doctor import examine; print(examine())"
     where = str(tmp_path / "kept") if place == "set" else "0"
-    done = subprocess.run([sys.executable, "-c", code], env=environment(RAGCORE_KERNELS_CACHE=where),
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    env = environment(RAGCORE_KERNELS_CACHE=where)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
     (said,) = [line for line in done.stdout.splitlines() if line.startswith("kernel cache")]
     assert (where if place == "set" else "none: no folder can be written") in said or "off" in said
 

@@ -93,8 +93,8 @@ def test_paths__that_cannot_be_read_are_named(tmp_path):
             score(path, qrels=QRELS)
         with pytest.raises(InputError, match=str(path)):
             score({"q": {"a": 1.0}}, qrels=path)
+    (tmp_path / "empty.run").touch()
     with pytest.raises(InputError, match="no row at all"):
-        (tmp_path / "empty.run").touch()
         score(tmp_path / "empty.run", qrels=QRELS)
     with pytest.raises(InputError, match="no judged case"):
         score({"q": {"a": 1.0}}, qrels=tmp_path / "empty.run")

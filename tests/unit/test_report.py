@@ -109,6 +109,16 @@ def test_arrow__of_runs_with_other_dictionaries(tmp_path):
 # --- whole files
 
 
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def half_of(path, error):
+    with report.whole_file(path) as stream:
+        stream.write(b"half")
+        raise error
+
+
 def test_whole_file__appears_when_all_of_it_is_written(tmp_path):
     path = tmp_path / "out"
     with report.whole_file(path) as stream:
@@ -118,7 +128,7 @@ def test_whole_file__appears_when_all_of_it_is_written(tmp_path):
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
-    assert os.listdir(tmp_path) == ["out"]
+    assert names(tmp_path) == ["out"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
@@ -127,10 +137,9 @@ def test_whole_file__after_an_error_is_what_it_was(tmp_path, error):
     for old in (None, b"old"):
         if old:
             path.write_bytes(old)
-        with pytest.raises(error), report.whole_file(path) as stream:
-            stream.write(b"half")
-            raise error
-        assert os.listdir(tmp_path) == (["out"] if old else [])
+        with pytest.raises(error):
+            half_of(path, error)
+        assert names(tmp_path) == (["out"] if old else [])
     assert path.read_bytes() == b"old"
 
 
@@ -206,4 +215,4 @@ def test_whole_file__keeps_a_link_and_writes_through_a_pipe(tmp_path):
 def test_whole_file__that_cannot_be_made_is_an_error_of_the_user(tmp_path, name):
     with pytest.raises(InputError, match="cannot be written"), report.whole_file(tmp_path / name):
         pass
-    assert os.listdir(tmp_path) == []
+    assert names(tmp_path) == []

@@ -191,8 +191,8 @@ def test_duplicates__are_refused_by_row_and_named():
 def test_drop_identical_ids__leaves_the_own_document_out():
     run = {"q": {"q": 3.0, "a": 2.0, "b": 1.0}, "r": {"q": 2.0, "a": 1.0}}
     judgements = {"q": {"q": 1, "a": 1}, "r": {"q": 1, "a": 0}}
-    for source in (run, tables.flat({c: list(d.items()) for c, d in run.items()}, "dict-int8-string"),
-                   tables.nested({c: list(d.items()) for c, d in run.items()})):  # fmt: skip
+    pairs = {c: list(found.items()) for c, found in run.items()}
+    for source in (run, tables.flat(pairs, "dict-int8-string"), tables.nested(pairs)):
         scores = score(
             source, qrels=judgements, measures=["NumRet", "P@1"], drop_identical_ids=True
         )

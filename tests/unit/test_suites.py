@@ -119,6 +119,40 @@ def test_judgements__without_an_id_are_refused(tmp_path):
     assert caught.value.row == 1
 
 
+@pytest.mark.parametrize("bad", [0.5, 1.0, "1", True, 2**31, -(2**40)])
+def test_judgements__whose_relevance_is_no_integer_are_refused(tmp_path, bad):
+    with pytest.raises(InputError, match=rf"relevance {bad!r}; expected an integer"):
+        graded(tmp_path, [item("a", relevance=bad)])
+
+
+@pytest.mark.parametrize("bad", [["d1"], "d1", {"doc_id": "d1"}, [("d1", "x")]])
+def test_open__evidence_of_another_form_is_refused(tmp_path, bad):
+    kind = pa.map_(pa.string(), pa.string()) if isinstance(bad, list) and bad[0] != "d1" else None
+    cases = pa.table({"case_id": ["A"], "evidence": pa.array([bad], kind)})
+    with pytest.raises(InputError, match="column evidence of type"):
+        open_suite(tables.write_suite(tmp_path / "s", cases))
+
+
+@pytest.mark.parametrize("where", ["lang", "evidence"])
+def test_open__damaged_cases_are_refused(tmp_path, where):
+    n = 60
+    cases = pa.table({
+        "case_id": [f"case-{i}" for i in range(n)],
+        "lang": pa.array(["en", "zh"] * (n // 2)).dictionary_encode(),
+        "evidence": [tables.evidence(f"document-{i}") for i in range(n)],
+    })  # fmt: skip
+    folder = tables.write_suite(tmp_path / "s", cases)
+    path = folder / "cases.arrow"
+    column = cases[where].chunk(0)
+    buffer = column.indices.buffers()[1] if where == "lang" else column.buffers()[1]
+    whole = bytearray(path.read_bytes())
+    spot = whole.index(buffer.to_pybytes()) + 100
+    whole[spot : spot + 4] = (0x7F000000).to_bytes(4, "little")
+    path.write_bytes(whole)
+    with pytest.raises(InputError, match="damaged"):
+        open_suite(folder)
+
+
 def test_coverage__is_missing_where_nothing_says_what_is_required(tmp_path):
     folder = tables.write_suite(tmp_path / "s", CASES)
     scores = score({"A": {"d1": 1.0}}, suite=folder, measures=["retrieval.coverage"])
