@@ -100,6 +100,7 @@ def audit(
         "cases missing in the run": len(out.missing_in_run),
         "cases not judged": len(out.not_judged),
         "cases without a relevant document": len(out.no_relevant),
+        "variants missing in the run": _variants_missing(labels, rankings, found_cases),
         "rows": rows.n_rows,
         "judged documents": solid,
         "judged documents not retrieved": solid - got,
@@ -115,6 +116,13 @@ def audit(
     out.near_missed = (looked, int(judged.sum()))
     out.warnings = _sentences(out, policy)
     return out
+
+
+def _variants_missing(labels: Labels, rankings: Rankings, found: set[int]) -> int:
+    """Cases in one language that the run lacks, though it has the case in another."""
+    met = set(rankings.label_of[~rankings.absent].tolist())
+    groups = enumerate(labels.case_of.tolist())
+    return sum(1 for group, case in groups if case in found and group not in met)
 
 
 def _once_per_group(hits: Hits, column: int) -> int:
@@ -187,6 +195,7 @@ def _sentences(out: Audit, policy: dict[str, str]) -> list[str]:
             f"(--no-relevant {policy['no_relevant']}): {_some(out.no_relevant)}"
         )
     for count, what in (
+        ("variants missing in the run", "case(s) in one language missing in the run, left out"),
         ("repeated judgements", "judgement(s) only repeat another, counted once"),
         ("rows left out", "row(s) left out (repeated documents, or a case's own)"),
         ("order conflicts", "list(s) whose scores rise along the recorded order, which is kept"),
@@ -195,8 +204,8 @@ def _sentences(out: Audit, policy: dict[str, str]) -> list[str]:
             said.append(f"{out.counts[count]} {what}")
     known = {
         "comment lines", "lines with extra fields", "unreadable ranks", "other run tags",
-        "rank conflicts", "lines that are not UTF-8", "header line", "blank lines",
-        "byte order mark", "query ids that begin with #",
+        "rank conflicts", "ranks not compared", "lines that are not UTF-8", "header line",
+        "blank lines", "byte order mark", "query ids that begin with #",
     }  # fmt: skip
     for name, number in out.counts.items():
         if name.removeprefix("qrels: ") in known:

@@ -91,6 +91,10 @@ def _segments_between(table: I64, begin: int, end: int, where: str) -> I64:
         out = np.empty((2 * len(out), 3), np.int64)
 
 
+MOST_RANKS = 2_000_000
+"""Rows from which a rank column is not compared with the scores: it would cost as much again."""
+
+
 class CaseCodes:
     """Codes of case ids, one code space for judgements and runs."""
 
@@ -106,6 +110,7 @@ class CaseCodes:
 
     def add(self, strings: Strings, at: I64) -> I64:
         """Codes of the ids at the places `at` (piece, row); unseen ids get new codes."""
+        assert not self._names, "the columns behind earlier codes may be gone"
         codes = np.empty(len(at), np.int64)
         state = np.array([0, self.count], np.int64)
         while True:
@@ -227,7 +232,9 @@ def flat_rows(
     segments = find_segments(case_strings.table, threads, where)
     notes: dict[str, int] = {}
     rank = arrow.find(table, schema.RANK_NAMES)
-    if rank is not None and not grades and len(table) < 2_000_000:
+    if rank is not None and not grades and len(table) >= MOST_RANKS:
+        notes["ranks not compared"] = len(table)
+    elif rank is not None and not grades:
         conflicts = _rank_conflicts(table[rank], values, segments, case_strings)
         if conflicts:
             notes["rank conflicts"] = conflicts

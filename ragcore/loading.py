@@ -15,10 +15,17 @@ from ragcore import columns, nested
 from ragcore.columns import Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
+from ragcore.scattered import together
 from ragcore.strings import Strings
 from ragcore.suites import manifest_of
 from ragcore_kernels.ranking import BY_SCORE
 from ragcore_kernels.rows import SCORE_F64
+
+_ENDINGS = frozenset(
+    ("arrow", "arrows", "feather", "ipc", "parquet", "parq", "pq", "gz", "gzip", "zst", "zstd",
+     "lz4", "trec", "run", "txt", "res", "tsv")
+)  # fmt: skip
+"""What a run's file may end in without its being part of the run's name."""
 
 
 @dataclass
@@ -44,12 +51,12 @@ def load_runs(source: Any, threads: int, name: str = "", index: int = 0) -> list
         table, empty = _from_mapping(source, "run")
         given = name or f"run{index + 1}"
         rows = columns.flat_rows(table, f"run {index + 1}", given, threads=threads)
-        return [Loaded(_with_empty(rows, empty), {}, None)]
+        return [Loaded(_with_empty(together(rows), empty), {}, None)]
     path, table, text = _open(source, threads, "run", False)
     where = str(path) if path else f"run {index + 1}"
     given = name or (_stem(path) if path else "")
     if text is not None:
-        return [Loaded(_text_rows(text, where, given or text.tag), {}, path)]
+        return [Loaded(together(_text_rows(text, where, given or text.tag)), {}, path)]
     assert table is not None
     manifest = manifest_of(table)
     given = given or str(manifest.get("run") or "")
@@ -60,13 +67,16 @@ def load_runs(source: Any, threads: int, name: str = "", index: int = 0) -> list
     out = []
     for system, part in parts:
         label = (given if len(parts) == 1 else "") or system or f"run{index + 1}"
-        out.append(Loaded(columns.flat_rows(part, where, label, threads=threads), manifest, path))
+        rows = columns.flat_rows(part, where, label, threads=threads)
+        out.append(Loaded(together(rows), manifest, path))
     return out
 
 
 def _stem(path: Path) -> str:
-    """The name of a file without its endings; bytes that are not UTF-8 escaped."""
-    name = path.name.lstrip(".").split(".")[0]
+    """The name of a file without its known endings; bytes that are not UTF-8 escaped."""
+    name = path.name.lstrip(".")
+    while (cut := name.rfind(".")) > 0 and name[cut + 1 :].lower() in _ENDINGS:
+        name = name[:cut]
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import platform
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
+from pathlib import Path
 from typing import Any
 
 PACKAGES = (
@@ -21,8 +24,16 @@ def versions() -> dict[str, str]:
         try:
             out[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            out[name] = ""
+            out[name] = _from_checkout(name)
     return out
+
+
+def _from_checkout(name: str) -> str:
+    """Version of a package of ours that is run without being installed, else ""."""
+    if not name.startswith("ragcore"):
+        return ""
+    module = import_module(name.replace("-", "_"))
+    return f"{module.__version__} (not installed: run from a checkout)"
 
 
 def machine() -> dict[str, Any]:
@@ -34,3 +45,26 @@ def machine() -> dict[str, Any]:
     except (ValueError, OSError, AttributeError):
         out["memory_bytes"] = None
     return out
+
+
+def record(inputs: list[str], options: dict[str, str], threads: int) -> bytes:
+    """What a result rests on, as canonical JSON: versions, options, inputs, machine, threads.
+
+    Parameters
+    ----------
+    inputs : paths, each noted with its SHA-256 and size, and names of what came from memory.
+    """
+    noted: list[dict[str, Any]] = []
+    for name in inputs:
+        path = Path(name)
+        if path.is_file():
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            noted.append({"file": path.name, "sha256": digest, "bytes": path.stat().st_size})
+        else:
+            noted.append({"memory": name})
+    about = {
+        "versions": versions(), "options": options, "inputs": noted, "machine": machine(),
+        "threads": threads,
+    }  # fmt: skip
+    return json.dumps(about, sort_keys=True, separators=(",", ":")).encode()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 MANIFEST_KEY = b"ragcore.manifest"
+PROVENANCE_KEY = b"ragcore.provenance"
 
 STATES = ("ok", "na", "missing", "disputed", "failed")
 OK, NA, MISSING, DISPUTED, FAILED = range(5)

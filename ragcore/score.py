@@ -139,7 +139,8 @@ def score(
         )
         out.append(run)
         pending.append((one.rows, labels, given[0], given[1], codes, policy))
-    return Scores(out, opened, policy, pending)
+    inputs = [one.rows.where for one in loaded] + [labels.rows.where]
+    return Scores(out, opened, policy, pending, inputs, workers)
 
 
 def _check(name: str, value: str, known: tuple[str, ...]) -> None:
@@ -267,7 +268,8 @@ def _score_run(
         states[group], values[group] = own, got
         for m, count in zip(group, zero.sum(1).tolist(), strict=True):
             if count:
-                zeroed[parsed[m].text] = count
+                row = zero[group.index(m)]
+                zeroed[parsed[m].text] = len(set(rankings.case_of[picked][row].tolist()))
     if theirs and required is None:
         values[theirs] = math.nan
         states[theirs] = schema.MISSING

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragcore import audits, schema, summary
+from ragcore import audits, provenance, schema, summary
 from ragcore.errors import UsageError
 from ragcore.results import Audit, RunScores
 from ragcore.suites import Suite
@@ -25,10 +25,17 @@ class Scores:
     """
 
     def __init__(
-        self, runs: list[RunScores], suite: Suite | None, policy: dict[str, str], pending: list[Any]
+        self,
+        runs: list[RunScores],
+        suite: Suite | None,
+        policy: dict[str, str],
+        pending: list[Any],
+        inputs: list[str],
+        threads: int,
     ) -> None:
         self.runs, self.suite, self.policy = runs, suite, policy
-        self._pending = pending
+        self._pending, self._inputs, self._threads = pending, inputs, threads
+        self._record: bytes | None = None
         self._audits: list[Audit] | None = None
 
     @property
@@ -98,11 +105,17 @@ class Scores:
 
     def table(self) -> pa.Table:
         """`schema.SCORES`: one row a run, ranking and measure."""
-        return pa.concat_tables([run.table() for run in self.runs])
+        return self._signed(pa.concat_tables([run.table() for run in self.runs]))
 
     def summary(self, by: Sequence[str] = (), level: float = 0.95) -> pa.Table:
         """`schema.SUMMARY`: one row a run, measure and slice, with exact intervals."""
-        return pa.Table.from_pylist(self.rows(by, level), schema=schema.SUMMARY)
+        return self._signed(pa.Table.from_pylist(self.rows(by, level), schema=schema.SUMMARY))
+
+    def _signed(self, table: pa.Table) -> pa.Table:
+        """`table` with the record of what it rests on in its schema metadata."""
+        if self._record is None:
+            self._record = provenance.record(self._inputs, self.policy, self._threads)
+        return table.replace_schema_metadata({schema.PROVENANCE_KEY: self._record})
 
     def rows(self, by: Sequence[str] = (), level: float = 0.95) -> list[dict[str, Any]]:
         """`summary` as plain rows."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
 from reference_data import folder_or_reason, required
 
 pytest.register_assert_rewrite("conformance")

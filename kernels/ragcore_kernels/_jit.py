@@ -22,7 +22,7 @@ import numpy as np
 from numba import config, njit, types
 from numba.core import caching
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 P = ParamSpec("P")

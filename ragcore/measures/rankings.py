@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ragcore import schema
 from ragcore.columns import CaseCodes, Rows
@@ -156,14 +157,42 @@ def _flat_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
     return Rankings(segments, offsets, label_of, case_of, None, None, state, absent, none)
 
 
+def _langs(table: pa.Table, where: str) -> list[str | None]:
+    """The language of every trace."""
+    kind = table.schema.field("lang").type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return table["lang"].to_pylist()
+    if pa.types.is_string_view(kind):
+        return table["lang"].to_pylist()
+    raise InputError(where, f"column 'lang' of type {kind}", "languages as strings")
+
+
+def _repeats(table: pa.Table, where: str) -> list[int | None]:
+    """The repeat of every trace, which fits int16."""
+    kind = table.schema.field("repeat").type
+    if not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise InputError(where, f"column 'repeat' of type {kind}", "repeats as integers from 0")
+    out: list[int | None] = table["repeat"].to_pylist()
+    for row, value in enumerate(out):
+        if value is not None and not 0 <= value < 2**15:
+            raise InputError(where, f"repeat {value}", "a number from 0 to 32767", row=row + 1)
+    return out
+
+
 def _trace_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
     table = rows.traces
     assert table is not None
     assert rows.trace_of is not None
     names = table.column_names
     n = len(found)
-    lang: list[str | None] = table["lang"].to_pylist() if "lang" in names else [None] * n
-    repeat: list[int | None] = table["repeat"].to_pylist() if "repeat" in names else [None] * n
+    lang: list[str | None] = [None] * n
+    repeat: list[int | None] = [None] * n
+    if "lang" in names:
+        lang = _langs(table, rows.where)
+    if "repeat" in names:
+        repeat = _repeats(table, rows.where)
     group: dict[tuple[int, str | None], int] = {}
     langs_of: dict[int, list[str | None]] = {}
     for g, code in enumerate(labels.case_of.tolist()):

@@ -20,6 +20,7 @@ from ragcore.errors import UsageError
 
 MOST = 2**31 - 1
 """Greatest cut-off and grade."""
+MOST_SCALE = 1000  # of ERR: 2**max must be a double
 MOST_MAPPED = 65_535
 """Greatest grade that a map of gains may name."""
 
@@ -250,6 +251,8 @@ def _checked(measure: Measure) -> dict[str, Any]:
                 raise UsageError(f"measure {measure.text!r}: {name}={value!r}", "numbers: (1, 0.5)")
             for one in value:
                 _finite(measure.text, name, one)
+    if "max" in params and not 1 <= params["max"] <= MOST_SCALE:
+        raise UsageError(f"measure {measure.text!r}: max={params['max']}", f"1 to {MOST_SCALE}")
     if "p" in params and not 0 < params["p"] < 1:
         raise UsageError(f"measure {measure.text!r}: p={params['p']} is not between 0 and 1")
     if params.get("gains"):

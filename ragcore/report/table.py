@@ -121,10 +121,10 @@ def _moves(c: str) -> bool:
 
 
 def count(value: float | None) -> str:
-    """A sum or count: whole where it is whole, else four places."""
+    """A sum or count: whole where it is whole, else up to four places."""
     if value is None:
         return ""
-    return str(int(value)) if value.is_integer() else f"{value:.4f}"
+    return str(int(value)) if value.is_integer() else f"{value:.4f}".rstrip("0")
 
 
 def _number(row: dict[str, Any]) -> str:

@@ -13,11 +13,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+
+import ragcore
 from conformance import shapes
 from conformance.registry import handles
 from conformance.shapes import Case
-
-import ragcore
 from ragcore.errors import InputError
 
 MEASURES = ["AP", "nDCG@10", "RR"]
@@ -78,7 +78,7 @@ def ids_are_never_numbers(case: Case, folder: Path) -> None:
     assert scores.mean("RR") == case["expected"]["RR"]
     guessed = pd.read_csv(io.BytesIO(text))
     assert guessed["qid"].dtype == np.int64
-    with pytest.raises(InputError, match="'7' and '007' .zero padding. look alike"):
+    with pytest.raises(InputError, match=r"'7' and '007' .zero padding. look alike"):
         ragcore.score(guessed, qrels=given["qrels"], measures=given["metrics"])
     with_more = {**given["qrels"], "8": {"10": 1}}
     both = pd.concat([guessed, pd.DataFrame({"qid": [8], "doc_id": [10], "score": [1.0]})])

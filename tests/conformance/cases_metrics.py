@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
+import ragcore
 import reference
 from conformance import shapes
 from conformance.registry import handles
 from conformance.shapes import Case
-
-import ragcore
 from ragcore.errors import InputError
 
 

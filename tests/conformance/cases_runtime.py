@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
+import ragcore
 import ragcore_kernels
 import reference
 from conformance import shapes
 from conformance.registry import handles
 from conformance.shapes import Case
-
-import ragcore
 
 CACHE = "RAGCORE_KERNELS_CACHE"
 HEAVY = ("numba", "polars", "tantivy", "pandas", "ray")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance import shapes
-from conformance.shapes import Case
 
 import ragcore
+from conformance import shapes
+from conformance.shapes import Case
 from ragcore.errors import RagcoreError
 
 Handler = Callable[[Case, Path], None]

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+
+import ragcore
 import ragcore_kernels
 import reference
 from reference_data import SHARED, Qrels, Run
-
-import ragcore
 
 Case = dict[str, Any]
 

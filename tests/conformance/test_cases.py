@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 import reference
 from conformance import cases_io, cases_metrics, cases_runtime, shapes
 from conformance.registry import HANDLERS, check_plain, is_plain

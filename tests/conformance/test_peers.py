@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import ragcore
 import reference
 from conformance import shapes
 from conformance.shapes import Case
-
-import ragcore
 from ragcore.errors import RagcoreError
 
 RECORDS = {record["id"]: record for record in shapes.load("peers-observed.jsonl")}

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-import reference
-from reference_data import Qrels, Run, folder_or_reason, read_qrels, read_runs
 
 import ragcore
+import reference
+from reference_data import Qrels, Run, folder_or_reason, read_qrels, read_runs
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import reference
-from reference_data import Qrels, Run, read_qrels, read_qrels_text, read_run_text, read_runs
 
 import ragcore
+import reference
 from ragcore.errors import RagcoreError
+from reference_data import Qrels, Run, read_qrels, read_qrels_text, read_run_text, read_runs
 
 
 class Output(NamedTuple):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ragcore_kernels import lines
 from ragcore_kernels._jit import JIT, compiled_count
 
@@ -161,7 +162,9 @@ number = st.sampled_from([b"1", b"-2.5", b"1e3", b"0.1", b"12345678901234567890"
 grade = st.sampled_from([b"0", b"1", b"-1", b"+2", b"007", b"2147483647", b"-2147483648"])
 rank = st.sampled_from([b"1", b"2", b"-3", b"1.0", b"first", b"1099511627776", b"9" * 30])
 tag = st.sampled_from([b"t", b"t", b"tt", b"u"])
-other = st.tuples(edge, st.sampled_from([b"", b"#", b"# q Q0 d 1 2 t", b"#7 Q0 d 1 x r", b"#7 0 d"]))
+other = st.tuples(
+    edge, st.sampled_from([b"", b"#", b"# q Q0 d 1 2 t", b"#7 Q0 d 1 x r", b"#7 0 d"])
+)
 ends = st.sampled_from([b"\n", b"\r\n", b" \n"])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ragcore_kernels import resample
 from ragcore_kernels._jit import JIT
 from ragcore_kernels.resample import Interval, exact_sum, mean_interval, mean_intervals

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import ragcore
 import reference
 from ragcore.errors import UsageError
-from ragcore.measures import bounds, engine, registry
 from ragcore.explain import explain_measure
+from ragcore.measures import bounds, engine, registry
 from reference_data import Qrels, Run
 
 ROOT = Path(__file__).resolve().parents[2]

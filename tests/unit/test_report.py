@@ -89,7 +89,7 @@ def test_render__of_no_row():
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(None, ""), (3.0, "3"), (0.0, "0"), (2.5, "2.5000"), (1e20, str(10**20))],
+    [(None, ""), (3.0, "3"), (0.0, "0"), (2.5, "2.5"), (1 / 3, "0.3333"), (1e20, str(10**20))],
 )
 def test_count__whole_where_it_is_whole(value, expected):
     assert report.count(value) == expected
