@@ -138,21 +138,18 @@ class CaseCodes:
 
     def names(self) -> list[str]:
         """The case ids of all codes, as text; afterwards the columns they came from are free."""
-        begin, end = len(self._names), self.count
-        out: list[str] = [""] * (end - begin)
+        begin = len(self._names)
+        out: list[str] = [""] * (self.count - begin)
         for first, strings, at, codes in self._sources:
             # The first place of each code that this source brought in.
             new, where = np.unique(codes, return_index=True)
-            keep = (new >= max(first, begin)) & (new < end)
-            new, where = new[keep], where[keep]
-            if not new.size:
-                continue
-            places = at[where]
-            for piece in np.unique(places[:, 0]):
+            keep = new >= max(first, begin)
+            new, places = new[keep] - begin, at[where[keep]]
+            for piece in np.unique(places[:, 0]).tolist():
                 mine = places[:, 0] == piece
                 taken = _taken(strings.arrays[piece], places[mine, 1])
                 for code, value in zip(new[mine].tolist(), taken, strict=True):
-                    out[code - begin] = as_text(value)
+                    out[code] = value if type(value) is str else as_text(value)
         self._names += out
         self._sources = []
         return self._names

@@ -89,6 +89,11 @@ class RunScores:
         """Case id of every code; made when first asked for, as plain scores need none."""
         return self.codes.names()
 
+    @cached_property
+    def single(self) -> bool:
+        """Whether every case has one ranking, in the order of the codes."""
+        return bool((self.case_of[1:] > self.case_of[:-1]).all())
+
     def reasons(self, m: int) -> list[str | None]:
         """Why each ranking has the state it has, for one measure."""
         states = self.states[m]

@@ -71,13 +71,20 @@ class Scores:
     def mean(self, measure: str, run: str | int | None = None) -> float:
         """The aggregate over cases, as it is printed; NaN if no case has a value."""
         one = self._run(run)
-        m = self._measure(one, measure)
-        cell = summary.case_values(one, m)
-        return summary.aggregate(one.measures[m].aggregate, cell.values)[0]
+        return self._mean(one, self._measure(one, measure))
+
+    def _mean(self, run: RunScores, m: int) -> float:
+        values = run.values[m]
+        if not run.single:
+            values = summary.case_values(run, m).values
+        elif run.states[m].any():
+            values = values[run.states[m] == schema.OK]
+        return summary.aggregate(run.measures[m].aggregate, values)[0]
 
     def means(self, run: str | int | None = None) -> dict[str, float]:
         """`mean` of every measure."""
-        return {name: self.mean(name, run) for name in self.measures}
+        one = self._run(run)
+        return {measure.text: self._mean(one, m) for m, measure in enumerate(one.measures)}
 
     def _rankings(self, run: RunScores, case: str) -> np.ndarray[Any, Any]:
         codes = [c for c, name in enumerate(run.case_names) if name == case]

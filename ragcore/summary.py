@@ -114,7 +114,7 @@ def case_values(run: RunScores, m: int, rankings: I64 | None = None) -> CaseValu
     states, values, cases = run.states[m], run.values[m], run.case_of
     if rankings is not None:
         states, values, cases = states[rankings], values[rankings], cases[rankings]
-    if cases.size == 0 or (np.diff(cases) > 0).all():  # one ranking a case
+    if run.single if rankings is None else (np.diff(cases) > 0).all():  # one ranking a case
         counts = np.bincount(states, minlength=len(schema.STATES))
         return CaseValues(
             values[states == schema.OK], dict(zip(schema.STATES, counts.tolist(), strict=True)),
