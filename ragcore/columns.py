@@ -6,6 +6,7 @@ and one per stretch of rows of a case.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -104,7 +105,7 @@ class CaseCodes:
             size *= 2
         self._slots = np.full(size, -1, np.int64)
         self._keys = np.empty((size // 2 + 1, 2), np.int64)
-        self._sources: list[tuple[int, Strings, I64, I64]] = []
+        self._sources: list[Strings] = []  # keeps the bytes behind the keys alive
         self._names: list[str] = []
         self.count = 0
 
@@ -122,7 +123,7 @@ class CaseCodes:
             keys[: state[1]] = self._keys[: state[1]]
             self._keys = keys
             kernel_ids.rehash(self._keys, int(state[1]), self._slots)
-        self._sources.append((self.count, strings, at, codes))
+        self._sources.append(strings)
         self.count = int(state[1])
         return codes
 
@@ -138,27 +139,10 @@ class CaseCodes:
 
     def names(self) -> list[str]:
         """The case ids of all codes, as text; afterwards the columns they came from are free."""
-        begin = len(self._names)
-        out: list[str] = [""] * (self.count - begin)
-        for first, strings, at, codes in self._sources:
-            # The first place of each code that this source brought in.
-            new, where = np.unique(codes, return_index=True)
-            keep = new >= max(first, begin)
-            new, places = new[keep] - begin, at[where[keep]]
-            for piece in np.unique(places[:, 0]).tolist():
-                mine = places[:, 0] == piece
-                taken = _taken(strings.arrays[piece], places[mine, 1])
-                for code, value in zip(new[mine].tolist(), taken, strict=True):
-                    out[code] = value if type(value) is str else as_text(value)
-        self._names += out
+        keys = self._keys[len(self._names) : self.count].tolist()
+        self._names += [as_text(ctypes.string_at(*key)) for key in keys]
         self._sources = []
         return self._names
-
-
-def _taken(array: pa.Array, rows: I64) -> list[Any]:
-    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
-        return [array[i].as_py() for i in rows.tolist()]  # Arrow cannot take from views
-    return array.take(arrow.numbers(rows)).to_pylist()
 
 
 def _sources(column: pa.ChunkedArray) -> I64:
