@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragcore.measures.registry import Definition, Measure
+from ragcore.measures.definitions import Definition, Measure
 
 
 def explain_measure(measure: Measure) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ragcore import schema
 from ragcore.columns import CaseCodes
-from ragcore.measures.registry import Measure
+from ragcore.measures.definitions import Measure
 from ragcore_kernels.layout import F64, I64
 
 NO_RELEVANT, EMPTY, UNDEFINED, NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL, NO_COLUMN, NO_FORM = (
@@ -88,6 +88,11 @@ class RunScores:
     def case_names(self) -> list[str]:
         """Case id of every code; made when first asked for, as plain scores need none."""
         return self.codes.names()
+
+    @cached_property
+    def code_of(self) -> dict[str, int]:
+        """Code of every case id."""
+        return {name: code for code, name in enumerate(self.case_names)}
 
     @cached_property
     def single(self) -> bool:

@@ -14,8 +14,9 @@ from ragcore import audits, schema
 from ragcore.columns import CaseCodes, Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.loading import Loaded, load_judgements, load_runs
-from ragcore.measures import bounds as variants
+from ragcore.measures import bounds as limits
 from ragcore.measures import engine, ranked, registry
+from ragcore.measures.definitions import Measure
 from ragcore.measures.engine import Options
 from ragcore.measures.rankings import (
     Labels,
@@ -24,7 +25,7 @@ from ragcore.measures.rankings import (
     labels_of_qrels,
     rankings_of,
 )
-from ragcore.measures.registry import Measure
+from ragcore.measures.variants import kind_of
 from ragcore.results import RunScores
 from ragcore.scores import Scores
 from ragcore.suites import Suite, find_suite, judgements, open_suite
@@ -117,12 +118,20 @@ def score(
         "rel": str(rel),
         "order": " or ".join(dict.fromkeys(ORDERS[one.rows.order] for one in loaded)),
     }
+    rare = {
+        "max_depth": max_depth,
+        "normalize_ids": normalize_ids,
+        "drop_identical_ids": drop_identical_ids,
+        "float_grades": float_grades,
+        "allow_empty": allow_empty,
+    }
+    policy |= {name: str(value).lower() for name, value in rare.items() if value}
     options = Options(duplicates, drop_identical_ids, max_depth or 0, workers)
     codes = CaseCodes(1024)
     wanted = [measures] if isinstance(measures, str) else measures
     if wanted is None:
         wanted = opened.measures if opened is not None and opened.measures else ranked.DEFAULT
-    parsed = variants.expand(registry.parse(list(wanted), rel), bounds)
+    parsed = limits.expand(registry.parse(list(wanted), rel), bounds)
     if not parsed:
         raise UsageError("no measure asked for")
     form: Callable[[Rows], Rows] = _as_it_is
@@ -261,7 +270,7 @@ def _score_run(
     for group, source, spec in plans:
         got, _ = source.evaluate(spec)
         asked = [parsed[m] for m in group]
-        spent |= variants.apply(source, rows, asked, got, policy["no_relevant"] == "zero")
+        spent |= limits.apply(source, rows, asked, got, policy["no_relevant"] == "zero")
         if not every:
             got = got[:, picked]
         own, zero = _states(asked, got, base, source.top[picked], policy, source.unlabelled[picked])
@@ -285,7 +294,7 @@ def _score_run(
         parts = np.full((2, len(parsed), picked.size), np.nan)
         for group, source, spec in plans:
             parts[:, group] = source.evaluate(spec, parts=True)[1][:, :, picked]
-        parts[:, [m for m, one in enumerate(parsed) if variants.kind_of(one)]] = math.nan
+        parts[:, [m for m, one in enumerate(parsed) if kind_of(one)]] = math.nan
         return parts[0], parts[1]
 
     run.quotients = quotients

@@ -87,8 +87,11 @@ class Scores:
         return {measure.text: self._mean(one, m) for m, measure in enumerate(one.measures)}
 
     def _rankings(self, run: RunScores, case: str) -> np.ndarray[Any, Any]:
-        codes = [c for c, name in enumerate(run.case_names) if name == case]
-        return np.flatnonzero(np.isin(run.case_of, codes))
+        code = run.code_of.get(case, -1)
+        if run.single:
+            at = int(np.searchsorted(run.case_of, code))
+            return np.arange(at, at + int(at < run.case_of.size and run.case_of[at] == code))
+        return np.flatnonzero(run.case_of == code)
 
     def value(self, measure: str, case: str, run: str | int | None = None) -> float | None:
         """One case's value, the mean over its languages and repeats; None if it has none."""

@@ -14,60 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragcore.errors import UsageError
-from ragcore.measures.registry import Measure, is_trec_eval
+from ragcore.measures.definitions import Measure
+from ragcore.measures.registry import is_trec_eval
+from ragcore.measures.variants import BOUNDS, NO_BOUND, kind_of
 
 if TYPE_CHECKING:
     from ragcore.columns import Rows
     from ragcore.measures.engine import Hits
     from ragcore_kernels.layout import F64
 
-BOUNDS = {"ties": ("best", "expected", "worst"), "holes": ("best", "worst")}
-"""Parameters, and what each may be; in the order of the variants."""
-
 STEPS = 2_000_000_000
 """What the mean of one interpolated precision may take, in steps of about a nanosecond."""
-
-_CASE = "it counts the case itself"
-_LABELS = "it knows the judgements only"
-_LENGTH = "it counts the rows, whatever they are"
-_COUNTS = "it counts what is judged as things stand"
-NO_BOUND = {
-    "ties": {"NumQ": _CASE, "NumRel": _LABELS, "NumRet": _LENGTH},
-    "holes": {
-        "NumQ": _CASE, "NumRel": _LABELS, "NumRet": _LENGTH, "num_nonrel_judged_ret": _COUNTS,
-        "Judged": _COUNTS, "Unjudged": _COUNTS,
-    },
-}  # fmt: skip
-"""Measures that a bound says nothing about, and why."""
-
-
-def kind_of(measure: Measure) -> str | None:
-    """The parameter that makes a measure a bound, or None if it is none."""
-    return next((kind for kind in BOUNDS if measure.params.get(kind)), None)
-
-
-def check(measure: Measure) -> None:
-    """Refuse a bound that has no meaning.
-
-    Raises
-    ------
-    UsageError
-        If a value is unknown, both bounds are asked for, or the measure has no such bound.
-    """
-    asked = [kind for kind in BOUNDS if measure.params.get(kind)]
-    for kind in asked:
-        value = measure.params[kind]
-        if value not in BOUNDS[kind]:
-            raise UsageError(
-                f"measure {measure.text!r}: {kind}={value!r}", f"one of {', '.join(BOUNDS[kind])}"
-            )
-        if why := NO_BOUND[kind].get(measure.definition.name):
-            raise UsageError(f"measure {measure.text!r} has no bound over {kind}", why)
-    if len(asked) > 1:
-        raise UsageError(
-            f"measure {measure.text!r} asks for ties and holes at once",
-            "each bound stands alone: ask for two measures",
-        )
 
 
 def named(text: str, parameter: str) -> str:
@@ -210,14 +167,3 @@ def over_holes(hits: Hits, measures: Sequence[Measure]) -> F64:
 
     run_split(work, len(hits.rankings), len(hits.cuts) - 1, hits.cuts)
     return out
-
-
-def explained(name: str) -> str:
-    """Which bounds a ranked measure has, in words."""
-    parts = []
-    for kind, values in BOUNDS.items():
-        why = NO_BOUND[kind].get(name)
-        parts.append(f"no {kind}=: {why}" if why else f"{kind}={'|'.join(values)}")
-    if name in ("IPrec", "11pt_avg"):
-        parts.append("ties=expected has no closed form: na where large groups take too long")
-    return "; ".join(parts)

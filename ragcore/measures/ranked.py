@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore.errors import UsageError
-from ragcore.measures import bounds
-from ragcore.measures.registry import Definition, Measure
+from ragcore.measures import variants
+from ragcore.measures.definitions import Definition, Measure
 
 _TREC = "trec_eval 10"
 _NA = "no relevant document (0 under --no-relevant zero)"
@@ -20,7 +20,7 @@ def _ranked(name: str, formula: str, question: str, **rest: Any) -> Definition:
     params = {"judged_only": False, "ties": None, "holes": None} | given.pop("params", {})
     return Definition(
         name=name, layer="ranked", formula=formula, question=question, params=params,
-        bounds=bounds.explained(name), **given,
+        bounds=variants.explained(name), **given,
     )  # fmt: skip
 
 

@@ -12,71 +12,19 @@ import difflib
 import fnmatch
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from ragcore.errors import UsageError
+from ragcore.measures import ranked, retrieval, variants
+from ragcore.measures.definitions import Definition, Measure
 
 MOST = 2**31 - 1
 """Greatest cut-off and grade."""
 MOST_SCALE = 1000  # of ERR: 2**max must be a double
 MOST_MAPPED = 65_535
 """Greatest grade that a map of gains may name."""
-
-
-@dataclass(frozen=True)
-class Definition:
-    """One formula, as `ragcore explain` tells it.
-
-    Attributes
-    ----------
-    name, aliases : the house's name; other names for the same formula.
-    layer : ranked, retrieval, context, generation, citation, ...
-    formula, na, needs, source, question, limit : prose for people.
-    cutoff : "none", "optional" or "needed".
-    params : parameters it takes, with their defaults.
-    aggregate : how cases become one number: mean, geometric mean, or sum.
-    bounds : which bounds it has over ties and holes.
-    zero : whether a case without relevant documents may count as 0 (`--no-relevant zero`).
-    """
-
-    name: str
-    layer: str
-    formula: str
-    na: str
-    needs: tuple[str, ...]
-    source: str
-    question: str
-    limit: str = ""
-    aliases: tuple[str, ...] = ()
-    cutoff: str = "optional"
-    params: dict[str, Any] = field(default_factory=dict)
-    aggregate: str = "mean"
-    bounds: str = ""
-    zero: bool = True
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measure as asked for.
-
-    Attributes
-    ----------
-    text : as it was written, and as it is printed.
-    definition : its formula.
-    k : ranks counted, 0 = all.
-    rel : least relevant grade.
-    params : the rest, defaults filled in.
-    aggregate : as the definition's, unless the name says otherwise (gm_map).
-    """
-
-    text: str
-    definition: Definition
-    k: int
-    rel: int
-    params: dict[str, Any]
-    aggregate: str
 
 
 _DEFINITIONS: dict[str, Definition] = {}
@@ -96,8 +44,6 @@ def register(*definitions: Definition) -> None:
 
 def _load() -> None:
     if not _DEFINITIONS:
-        from ragcore.measures import ranked, retrieval
-
         register(*ranked.DEFINITIONS, *retrieval.DEFINITIONS)
 
 
@@ -217,9 +163,7 @@ def _one(text: str, rel: int) -> Measure:
     level = max(_whole(text, "rel", level), 0)  # a grade below 0 is no judgement
     measure = Measure(text, definition, k or 0, level, values, aggregate or definition.aggregate)
     if values.get("ties") or values.get("holes"):
-        from ragcore.measures import bounds
-
-        bounds.check(measure)
+        variants.check(measure)
     return replace(measure, params=_checked(measure))
 
 

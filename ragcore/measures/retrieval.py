@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragcore.measures.registry import Definition
+from ragcore.measures.definitions import Definition
 
 DEFINITIONS = (
     Definition(

@@ -1,0 +1,60 @@
+"""What a measure is: its formula as people read it, and a measure as somebody asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One formula, as `ragcore explain` tells it.
+
+    Attributes
+    ----------
+    name, aliases : the house's name; other names for the same formula.
+    layer : ranked, retrieval, context, generation, citation, ...
+    formula, na, needs, source, question, limit : prose for people.
+    cutoff : "none", "optional" or "needed".
+    params : parameters it takes, with their defaults.
+    aggregate : how cases become one number: mean, geometric mean, or sum.
+    bounds : which bounds it has over ties and holes.
+    zero : whether a case without relevant documents may count as 0 (`--no-relevant zero`).
+    """
+
+    name: str
+    layer: str
+    formula: str
+    na: str
+    needs: tuple[str, ...]
+    source: str
+    question: str
+    limit: str = ""
+    aliases: tuple[str, ...] = ()
+    cutoff: str = "optional"
+    params: dict[str, Any] = field(default_factory=dict)
+    aggregate: str = "mean"
+    bounds: str = ""
+    zero: bool = True
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure as asked for.
+
+    Attributes
+    ----------
+    text : as it was written, and as it is printed.
+    definition : its formula.
+    k : ranks counted, 0 = all.
+    rel : least relevant grade.
+    params : the rest, defaults filled in.
+    aggregate : as the definition's, unless the name says otherwise (gm_map).
+    """
+
+    text: str
+    definition: Definition
+    k: int
+    rel: int
+    params: dict[str, Any]
+    aggregate: str
