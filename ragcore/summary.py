@@ -16,7 +16,7 @@ from ragcore import schema
 from ragcore.errors import UsageError
 from ragcore.results import RunScores
 from ragcore_kernels.layout import F64, I64
-from ragcore_kernels.resample import exact_sum, mean_intervals
+from ragcore_kernels.resample import exact_sum, exponential, mean_intervals
 
 WHOLE = "all"
 FEW_CASES = 10
@@ -197,9 +197,8 @@ def _slice_rows(
     out = []
     for one, cell, interval in zip(run.measures, cells, mean_intervals(wanted, level), strict=True):
         mean, numerator, denominator = aggregate(one.aggregate, cell.values)
-        low, high = interval.low, interval.high
         if one.aggregate == "geometric":
-            low, high = math.exp(low), math.exp(high)
+            interval = exponential(interval)
         notes = []
         if zeroed := run.zeroed.get(one.text) if name == WHOLE else None:
             notes.append(f"{zeroed} without a relevant document count 0")
@@ -219,8 +218,8 @@ def _slice_rows(
                 "numerator": numerator,
                 "denominator": denominator,
                 "mean": None if math.isnan(mean) else mean,
-                "ci_low": None if not interval.method else low,
-                "ci_high": None if not interval.method else high,
+                "ci_low": None if not interval.method else interval.low,
+                "ci_high": None if not interval.method else interval.high,
                 "ci_method": interval.method or None,
                 "note": "; ".join(notes) or None,
             }

@@ -19,9 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from base import MEASURES
 from report import machine, number, publish, spread, table, tell
 from scoring import HERE, Entry, choose_files, find_workload
-from tools import MEASURES, NAMES, make_tool
+from tools import NAMES, make_tool
 
 CACHE = "RAGCORE_KERNELS_CACHE"
 HEAD = ["process", "wall s", "CPU s", "wall / yardstick"]

@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
+from base import MEASURES, Tool
 from report import machine, number, publish, spread, table, tell
-from tools import MEASURES, NAMES, Tool, make_tool
+from tools import NAMES, make_tool
 
 HERE = Path(__file__).parent
 FAILED = "failed"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools import MEASURES, Files, Tool
+from base import MEASURES, Files, Tool
 
 FEW_JUDGED = 8  # judged documents a query, up to which counting beats sorting
 

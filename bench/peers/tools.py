@@ -23,58 +23,7 @@ import warnings
 from collections.abc import Iterator
 from typing import IO, Any
 
-MEASURES = (
-    "nDCG@10", "nDCG", "AP", "RR@10", "R@5", "R@10", "R@100", "R@1000", "P@5", "P@10",
-    "Success@1", "Success@5", "Success@10",
-)  # fmt: skip
-
-Files = dict[str, str]
-"""Paths of the run and of the qrels, in the format that the tool reads."""
-
-
-class Tool:
-    """One tool: `load` imports it, `job` is what is timed, `means` looks at what `job` gave.
-
-    Attributes
-    ----------
-    package : distribution whose version is shown; "" for a program.
-    imports : modules that `load` imports.
-    reads : formats it can read, the best one first.
-    note : what a reader must know of how it is used here.
-    exact : whether its definitions are those of trec_eval, to the last tie.
-    tolerance : greatest difference of means, where `exact`.
-    """
-
-    package = ""
-    imports: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ("arrow", "parquet")
-    note = ""
-    exact = True
-    tolerance = 1e-9
-
-    def __init__(self, argument: str = "") -> None:
-        self.argument = argument
-
-    def missing(self) -> str:
-        """Why it cannot run; empty if it can."""
-        found = all(importlib.util.find_spec(name) for name in self.imports)
-        return "" if found else "not installed"
-
-    def version(self) -> str:
-        """Version of the package."""
-        return importlib.metadata.version(self.package) if self.package else ""
-
-    def load(self) -> None:
-        """Import what the job needs."""
-        self.modules = [importlib.import_module(name) for name in self.imports]
-
-    def job(self, files: Files) -> Any:
-        """Values of every query, and means, in whatever form the tool gives them."""
-        raise NotImplementedError
-
-    def means(self, result: Any) -> dict[str, float]:
-        """Means by the names in `MEASURES`."""
-        return dict(zip(MEASURES, result[0], strict=True))
+from base import MEASURES, Files, Tool
 
 
 class Ragcore(Tool):
@@ -215,7 +164,7 @@ def make_tool(name: str, trec_eval: str = "") -> Tool:
     if name.startswith("ragcore-"):
         return Ragcore(name.removeprefix("ragcore-"))
     if name in ("polars", "polars-sort", "duckdb"):
-        import tabular
+        import tabular  # polars and duckdb, if asked for
 
         if name == "duckdb":
             return tabular.Duckdb()

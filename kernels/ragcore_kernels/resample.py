@@ -20,7 +20,7 @@ from ragcore_kernels.inversion import scan, transform
 from ragcore_kernels.lattice import Lattice, Sample, common_lattice, distinct, exact_sum
 from ragcore_kernels.quantile import bracket_quantile, lattice_quantile
 
-__all__ = ["Interval", "exact_sum", "mean_interval", "mean_intervals"]
+__all__ = ["Interval", "exact_sum", "exponential", "mean_interval", "mean_intervals"]
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -115,7 +115,21 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> Interval:
         return Interval(lattice.mean_of(ends[0], n), lattice.mean_of(ends[1], n), "exact", 0.0)
     low, high, bound = _oriented(sample, target)
     low, high, bound = (math.ldexp(part, exponent) for part in (low, high, bound))
-    return Interval(low, high, f"exact±{_rounded_up(bound)}" if bound else "exact", bound)
+    return Interval(low, high, _method(bound), bound)
+
+
+def exponential(interval: Interval) -> Interval:
+    """Interval of e**x from that of x: for geometric means, whose logarithms are resampled.
+
+    Parameters
+    ----------
+    interval : of the logarithms; its bound becomes one on the ends of the result.
+    """
+    if not interval.method:
+        return interval
+    low, high = math.exp(interval.low), math.exp(interval.high)
+    bound = high * math.expm1(interval.bound)
+    return Interval(low, high, _method(bound), bound)
 
 
 def mean_intervals(matrix: ArrayLike | Iterable[ArrayLike], level: float = 0.95) -> list[Interval]:
@@ -127,6 +141,10 @@ def mean_intervals(matrix: ArrayLike | Iterable[ArrayLike], level: float = 0.95)
     level : as for `mean_interval`.
     """
     return [mean_interval(row, level) for row in matrix]  # type: ignore[union-attr]
+
+
+def _method(bound: float) -> str:
+    return f"exact±{_rounded_up(bound)}" if bound else "exact"
 
 
 def _rounded_up(bound: float) -> str:

@@ -10,6 +10,7 @@ import tables
 from ragcore import schema, score
 from ragcore.errors import UsageError
 from ragcore.summary import aggregate
+from ragcore_kernels.resample import exponential, mean_interval
 
 
 @pytest.fixture
@@ -166,3 +167,16 @@ def test_level__wider_for_more_confidence():
     widths = [row["ci_high"] - row["ci_low"] for row in rows]
     assert widths == sorted(widths)
     assert widths[0] < widths[2]
+
+
+def test_geometric_mean__bound_is_that_of_its_own_scale():
+    rng = np.random.default_rng(11)
+    logs = np.log(rng.random(60))
+    inner = mean_interval(logs)
+    outer = exponential(inner)
+    assert inner.bound > 0
+    assert (outer.low, outer.high) == (math.exp(inner.low), math.exp(inner.high))
+    assert outer.bound >= math.exp(inner.high + inner.bound) - outer.high - 1e-15  # of rounding
+    assert float(outer.method.removeprefix("exact±")) >= outer.bound
+    assert exponential(mean_interval([0.0, 0.0])).method == "exact"
+    assert exponential(mean_interval([])).method == ""
