@@ -213,6 +213,7 @@ def test_reference__equals_pytrec_eval(published: Published) -> None:
 GRADED = [run for run in RUNS if run.folder == "trec_web_neg"]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the other tool's own code
 @pytest.mark.parametrize("published", GRADED, ids=str)
 def test_reference__equals_gdeval(published: Published) -> None:
     """ERR and the exponential gain, to the five decimals that the track's script prints."""
