@@ -126,7 +126,8 @@ def _layout_of(array: pa.Array, keep: list[Any]) -> tuple[tuple[int, int, int], 
         return (form, 0, 0), 0
     first = buffers[1].address + _WIDTH[form] * array.offset
     if form == layout.VIEWS:
-        spots = np.array([(b.address, b.size) if b else (0, 0) for b in buffers[2:]], np.int64).reshape(-1, 2)
+        places = [(b.address, b.size) if b else (0, 0) for b in buffers[2:]]
+        spots = np.array(places, np.int64).reshape(-1, 2)
         keep.append(spots)
         return (form, first, int(spots.ctypes.data)), len(spots)
     data = buffers[2]
