@@ -170,11 +170,6 @@ pytestmark = pytest.mark.usefixtures("shared_data")
 
 
 @pytest.mark.parametrize("published", RUNS, ids=str)
-def test_score__equals_reference(published: Published) -> None:
-    compare_with_reference(published, every_fifth(list(load(published)[1])))
-
-
-@pytest.mark.parametrize("published", RUNS, ids=str)
 def test_score__equals_reference_on_every_topic(published: Published) -> None:
     compare_with_reference(published, sorted(load(published)[1]))
 
