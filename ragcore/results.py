@@ -14,9 +14,12 @@ from ragcore.columns import CaseCodes
 from ragcore.measures.definitions import Measure
 from ragcore_kernels.layout import F64, I64
 
-NO_RELEVANT, EMPTY, UNDEFINED, NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL, NO_COLUMN, NO_FORM = (
+(
+    NO_RELEVANT, EMPTY, UNDEFINED, NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL, NO_COLUMN, NO_FORM,
+    NOT_EXPECTED,
+) = (
     "no-relevant", "empty-ranking", "undefined", "nothing-required", "not-recorded", "error",
-    "label-not-final", "no-column", "no-closed-form",
+    "label-not-final", "no-column", "no-closed-form", "abstention-not-expected",
 )  # fmt: skip
 
 
@@ -108,6 +111,8 @@ class RunScores:
         na = EMPTY if name == "Judged" else NO_RELEVANT
         if name == "retrieval.coverage":
             na = NOT_REQUIRED
+        elif name == "abstention.correct":
+            na = NOT_EXPECTED
         if self.measures[m].text in self.spent:
             na = NO_FORM
         words = [None, na, NOT_RECORDED, LABEL, ERROR]

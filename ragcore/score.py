@@ -15,7 +15,7 @@ from ragcore.columns import CaseCodes, Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.loading import Loaded, load_judgements, load_runs
 from ragcore.measures import bounds as limits
-from ragcore.measures import engine, ranked, registry
+from ragcore.measures import engine, outcomes, ranked, registry
 from ragcore.measures.definitions import Measure
 from ragcore.measures.engine import Options
 from ragcore.measures.rankings import (
@@ -282,6 +282,11 @@ def _score_run(
     if theirs and required is None:
         values[theirs] = math.nan
         states[theirs] = schema.MISSING
+    if rest := [m for m, one in enumerate(parsed) if one.definition.layer == "outcome"]:
+        values[rest], states[rest] = outcomes.evaluate(
+            [parsed[m] for m in rest], rows.traces, opened.cases if opened is not None else None,
+            rankings.row_of[picked], rankings.label_of[picked], labels.status,
+        )  # fmt: skip
     run = RunScores(
         rows.name, rows.where, parsed, values, states, rankings.case_of[picked],
         [rankings.lang[t] for t in picked] if rankings.lang is not None else None,

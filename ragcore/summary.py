@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
+from ragcore.casewise import Groups, by_case, counts_of, reduce
 from ragcore.errors import UsageError
 from ragcore.results import RunScores
 from ragcore_kernels.layout import F64, I64
@@ -107,43 +108,18 @@ def _taken(column: list[Any], rows: I64) -> list[Any]:
 
 
 def case_values(run: RunScores, m: int, rankings: I64 | None = None) -> CaseValues:
-    """Mean over its ok rankings for every case of a slice, and the cases by state.
-
-    A case without an ok ranking takes its worst state: failed, then disputed, missing, na.
-    """
-    states, values, cases = run.states[m], run.values[m], run.case_of
-    if rankings is not None:
-        states, values, cases = states[rankings], values[rankings], cases[rankings]
-    if run.single if rankings is None else (np.diff(cases) > 0).all():  # one ranking a case
-        counts = np.bincount(states, minlength=len(schema.STATES))
-        return CaseValues(
-            values[states == schema.OK], dict(zip(schema.STATES, counts.tolist(), strict=True)),
-            0, cases.size,
-        )  # fmt: skip
-    order = np.argsort(cases, kind="stable")
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(cases[order]) > 0]))
-    stops = np.concatenate([starts[1:], [cases.size]])
-    kept: list[float] = []
-    counts_by: dict[str, int] = dict.fromkeys(schema.STATES, 0)
-    differing = 0
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        mine = order[start:stop]
-        ok = mine[states[mine] == schema.OK]
-        if ok.size == 0:
-            counts_by[_worst(states[mine])] += 1
-            continue
-        counts_by["ok"] += 1
-        own = values[ok]
-        differing += int((own != own[0]).any())
-        kept.append(float(own[0]) if (own == own[0]).all() else math.fsum(own) / own.size)
-    return CaseValues(np.array(kept), counts_by, differing, starts.size)
+    """One measure on every case of a slice, and the cases by state."""
+    part = slice(None) if rankings is None else rankings
+    one = slice(m, m + 1)
+    return _cell(reduce(run.values[one, part], run.states[one, part], run.case_of[part]), 0)
 
 
-def _worst(states: Any) -> str:
-    for state in (schema.FAILED, schema.DISPUTED, schema.MISSING):
-        if (states == state).any():
-            return schema.STATES[state]
-    return "na"
+def _cell(groups: Groups, m: int) -> CaseValues:
+    states = groups.states[m]
+    return CaseValues(
+        groups.values[m][states == schema.OK], counts_of(states), int(groups.differing[m].sum()),
+        groups.keys.size,
+    )  # fmt: skip
 
 
 def aggregate(how: str, values: F64) -> tuple[float, float, float | None]:
@@ -188,7 +164,8 @@ def summarise(
 def _slice_rows(
     run: RunScores, name: str, rankings: I64 | None, level: float
 ) -> list[dict[str, Any]]:
-    cells = [case_values(run, m, rankings) for m in range(len(run.measures))]
+    groups = by_case(run, rankings)
+    cells = [_cell(groups, m) for m in range(len(run.measures))]
     wanted: list[F64] = []
     for one, cell in zip(run.measures, cells, strict=True):
         geometric = one.aggregate == "geometric"

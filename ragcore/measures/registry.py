@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from ragcore.errors import UsageError
-from ragcore.measures import ranked, retrieval, variants
+from ragcore.measures import outcomes, ranked, retrieval, variants
 from ragcore.measures.definitions import Definition, Measure
 
 MOST = 2**31 - 1
@@ -44,7 +44,7 @@ def register(*definitions: Definition) -> None:
 
 def _load() -> None:
     if not _DEFINITIONS:
-        register(*ranked.DEFINITIONS, *retrieval.DEFINITIONS)
+        register(*ranked.DEFINITIONS, *retrieval.DEFINITIONS, *outcomes.DEFINITIONS)
 
 
 def definitions() -> list[Definition]:

@@ -1,0 +1,88 @@
+"""Rankings -> cases: languages and repeats averaged inside the semantic case."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ragcore import schema
+from ragcore.results import RunScores
+from ragcore_kernels.layout import F64, I64
+
+
+@dataclass
+class Groups:
+    """Every measure on groups of rankings, one column a group.
+
+    Attributes
+    ----------
+    keys : (n_groups,), what the groups were made by, ascending.
+    values : (n_measures, n_groups), mean over the ok rankings of a group; NaN without one.
+    states : (n_measures, n_groups) int8: ok if any ranking is; else the worst of them.
+    differing : (n_measures, n_groups), whether the ok rankings differ in value.
+    sizes : (n_groups,), rankings in each.
+    """
+
+    keys: I64
+    values: F64
+    states: Any
+    differing: Any
+    sizes: I64
+
+
+def reduce(values: F64, states: Any, keys: I64) -> Groups:
+    """Mean over the ok columns of each group, of every row.
+
+    Equal values keep their bits; others are summed correctly rounded, so that the order of the
+    columns leaves no trace. Without an ok column a group takes the worst state: failed, then
+    disputed, missing, na.
+
+    Parameters
+    ----------
+    values, states : (n_measures, n).
+    keys : (n,), group of each column.
+    """
+    n = keys.size
+    if n == 0:
+        none = np.empty((values.shape[0], 0))
+        empty = np.empty(0, np.int64)
+        return Groups(empty, none, none.astype(np.int8), none.astype(np.bool_), empty)
+    rising = np.diff(keys) > 0
+    if rising.all():
+        ok = states == schema.OK
+        shown = np.where(ok, values, math.nan)
+        return Groups(keys, shown, states, np.zeros(shown.shape, np.bool_), np.ones(n, np.int64))
+    order = np.argsort(keys, kind="stable")
+    keys, values, states = keys[order], values[:, order], states[:, order]
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(keys) > 0]))
+    ok = states == schema.OK
+    counts = np.add.reduceat(ok, starts, axis=1, dtype=np.int64)
+    low = np.minimum.reduceat(np.where(ok, values, math.inf), starts, axis=1)
+    high = np.maximum.reduceat(np.where(ok, values, -math.inf), starts, axis=1)
+    out = np.where(counts > 0, low, math.nan)
+    differing = (counts > 0) & (low != high)
+    stops = np.append(starts[1:], n)
+    for m, g in np.argwhere(differing).tolist():
+        own = values[m, starts[g] : stops[g]][ok[m, starts[g] : stops[g]]]
+        out[m, g] = math.fsum(own) / own.size
+    worst = np.maximum.reduceat(states, starts, axis=1)
+    return Groups(
+        keys[starts], out, np.where(counts > 0, np.int8(schema.OK), worst), differing,
+        stops - starts,
+    )  # fmt: skip
+
+
+def by_case(run: RunScores, rankings: I64 | None = None) -> Groups:
+    """Every measure on every case of a run, or of some of its rankings."""
+    if rankings is None:
+        return reduce(run.values, run.states, run.case_of)
+    return reduce(run.values[:, rankings], run.states[:, rankings], run.case_of[rankings])
+
+
+def counts_of(states: Any) -> dict[str, int]:
+    """How many columns are in each state."""
+    found = np.bincount(states, minlength=len(schema.STATES))
+    return dict(zip(schema.STATES, found.tolist(), strict=True))
