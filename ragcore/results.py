@@ -66,6 +66,9 @@ class RunScores:
     codes : the cases' ids behind the codes.
     policy : the policies that shaped the numbers, by name.
     spent : measures without any value, as it would take too long to count them out.
+    quotients, ceilings : called, they give numerators and denominators, and the most that each
+        ranking's case allows, (n_measures, n) each.
+    manifest : what the run says of itself.
     """
 
     name: str
@@ -85,6 +88,8 @@ class RunScores:
     cases: pa.Table | None = None
     empty: Any = None
     quotients: Any = None
+    ceilings: Any = None
+    manifest: dict[str, Any] = field(default_factory=dict)
     spent: set[str] = field(default_factory=set)
 
     @cached_property

@@ -346,6 +346,20 @@ SUMMARY = pa.schema(
 )
 """Output, one row = run x measure x slice; slice `all` is the whole."""
 
+PAIRS = pa.schema(
+    [
+        *SCORES,
+        ("baseline", pa.string()),
+        ("baseline_value", pa.float64()),
+        ("baseline_state", DICT),
+        ("delta", pa.float64()),
+        ("outcome", DICT),
+    ]
+)
+"""Output of a comparison, one row = candidate x baseline x case x measure: the columns of `SCORES`
+for the candidate's case, languages and repeats averaged, and what the baseline had."""
+OUTCOMES = ("win", "loss", "tie", "unpaired")
+
 # The flat form of a run and of judgements: names that data frames and other tools use.
 CASE_NAMES = ("case_id", "query_id", "qid", "q_id", "topic_id", "query-id", "topic")
 ID_NAMES = ("id", "doc_id", "docno", "chunk_id", "corpus-id", "docid")

@@ -15,7 +15,8 @@ from ragcore.columns import CaseCodes, Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.loading import Loaded, load_judgements, load_runs
 from ragcore.measures import bounds as limits
-from ragcore.measures import engine, outcomes, ranked, registry
+from ragcore.measures import engine, outcome_values, ranked, registry
+from ragcore.measures.ceilings import ceilings
 from ragcore.measures.definitions import Measure
 from ragcore.measures.engine import Options
 from ragcore.measures.rankings import (
@@ -55,6 +56,7 @@ def score(
     threads: int | None = None,
     names: Sequence[str] | None = None,
     bounds: Sequence[str] = (),
+    also: Sequence[str] = (),
 ) -> Scores:
     """Score runs against a suite or qrels.
 
@@ -80,6 +82,7 @@ def score(
     names : names of the runs, if not their files'.
     bounds : after each measure its values over all orders of tied scores (``ties``: best,
         expected, worst) and over what unjudged documents may be (``holes``: best, worst).
+    also : measures that are scored besides; names that are there already add nothing.
 
     Returns
     -------
@@ -131,7 +134,7 @@ def score(
     wanted = [measures] if isinstance(measures, str) else measures
     if wanted is None:
         wanted = opened.measures if opened is not None and opened.measures else ranked.DEFAULT
-    parsed = limits.expand(registry.parse(list(wanted), rel), bounds)
+    parsed = limits.expand(registry.parse([*wanted, *(m for m in also if m)], rel), bounds)
     if not parsed:
         raise UsageError("no measure asked for")
     form: Callable[[Rows], Rows] = _as_it_is
@@ -146,6 +149,7 @@ def score(
         run, given = _score_run(
             one.rows, labels, required, codes, parsed, options, policy, opened, allow_empty
         )
+        run.manifest = one.manifest
         out.append(run)
         pending.append((one.rows, labels, given[0], given[1], codes, policy))
     inputs = [one.rows.where for one in loaded] + [labels.rows.where]
@@ -283,7 +287,7 @@ def _score_run(
         values[theirs] = math.nan
         states[theirs] = schema.MISSING
     if rest := [m for m, one in enumerate(parsed) if one.definition.layer == "outcome"]:
-        values[rest], states[rest] = outcomes.evaluate(
+        values[rest], states[rest] = outcome_values.evaluate(
             [parsed[m] for m in rest], rows.traces, opened.cases if opened is not None else None,
             rankings.row_of[picked], rankings.label_of[picked], labels.status,
         )  # fmt: skip
@@ -302,7 +306,13 @@ def _score_run(
         parts[:, [m for m, one in enumerate(parsed) if kind_of(one)]] = math.nan
         return parts[0], parts[1]
 
-    run.quotients = quotients
+    def most() -> Any:
+        out = np.ones((len(parsed), picked.size))
+        for group, source, _ in plans:
+            out[group] = ceilings([parsed[m] for m in group], source)[:, picked]
+        return out
+
+    run.quotients, run.ceilings = quotients, most
     return run, (rankings, hits)
 
 

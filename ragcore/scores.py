@@ -22,6 +22,7 @@ class Scores:
     runs : one `RunScores` a run.
     suite : the suite, or None where judgements came from qrels.
     policy : the policies that shaped the numbers.
+    threads : workers; no number depends on them.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Scores:
         threads: int,
     ) -> None:
         self.runs, self.suite, self.policy = runs, suite, policy
-        self._pending, self._inputs, self._threads = pending, inputs, threads
+        self._pending, self._inputs, self.threads = pending, inputs, threads
         self._record: bytes | None = None
         self._audits: list[Audit] | None = None
 
@@ -115,18 +116,18 @@ class Scores:
 
     def table(self) -> pa.Table:
         """`schema.SCORES`: one row a run, ranking and measure."""
-        return self._signed(pa.concat_tables([run.table() for run in self.runs]))
+        return self.signed(pa.concat_tables([run.table() for run in self.runs]))
 
     def summary(self, by: Sequence[str] = (), level: float = 0.95) -> pa.Table:
         """`schema.SUMMARY`: one row a run, measure and slice, with exact intervals."""
-        return self._signed(pa.Table.from_pylist(self.rows(by, level), schema=schema.SUMMARY))
+        return self.signed(pa.Table.from_pylist(self.rows(by, level), schema=schema.SUMMARY))
 
-    def _signed(self, table: pa.Table) -> pa.Table:
+    def signed(self, table: pa.Table) -> pa.Table:
         """`table` with the record of what it rests on in its schema metadata."""
         if self._record is None:
-            self._record = provenance.record(self._inputs, self.policy, self._threads)
+            self._record = provenance.record(self._inputs, self.policy, self.threads)
         return table.replace_schema_metadata({schema.PROVENANCE_KEY: self._record})
 
     def rows(self, by: Sequence[str] = (), level: float = 0.95) -> list[dict[str, Any]]:
         """`summary` as plain rows."""
-        return summary.summarise(self.runs, tuple(by), level)
+        return summary.summarise(self.runs, tuple(by), level, self.threads)

@@ -80,6 +80,16 @@ def open_suite(path: Path) -> Suite:
     )  # fmt: skip
 
 
+def pool_size(suite: Suite) -> int | None:
+    """Chunks that can be retrieved, by the suite's own list of them; None if it has none."""
+    for file in (suite.path / "chunks.arrow", suite.path / "chunks.parquet"):
+        if file.is_file():
+            with file.open("rb") as stream:
+                head = stream.read(8)
+            return arrow.read_table(file, head).num_rows
+    return None
+
+
 def _is_evidence(kind: pa.DataType) -> bool:
     value = getattr(kind, "value_type", None)
     return pa.types.is_null(kind) or (value is not None and pa.types.is_struct(value))

@@ -15,9 +15,11 @@ import pyarrow as pa
 from ragcore import schema
 from ragcore.casewise import Groups, by_case, counts_of, reduce
 from ragcore.errors import UsageError
+from ragcore.measures.definitions import Measure
 from ragcore.results import RunScores
+from ragcore.threads import in_threads, split
 from ragcore_kernels.layout import F64, I64
-from ragcore_kernels.resample import exact_sum, exponential, mean_intervals
+from ragcore_kernels.resample import Interval, exact_sum, exponential, mean_intervals
 
 WHOLE = "all"
 FEW_CASES = 10
@@ -142,7 +144,7 @@ def aggregate(how: str, values: F64) -> tuple[float, float, float | None]:
 
 
 def summarise(
-    runs: list[RunScores], by: tuple[str, ...] = (), level: float = 0.95
+    runs: list[RunScores], by: tuple[str, ...] = (), level: float = 0.95, threads: int = 1
 ) -> list[dict[str, Any]]:
     """Rows of `schema.SUMMARY`: one a run, measure and slice; slice `all` is the whole.
 
@@ -150,55 +152,66 @@ def summarise(
     ----------
     by : columns to slice by, each on its own.
     level : of the intervals.
+    threads : workers; no number depends on them.
     """
-    rows: list[dict[str, Any]] = []
+    found: list[tuple[RunScores, str, int, CaseValues]] = []
     for run in runs:
         slices: list[tuple[str, I64 | None]] = [(WHOLE, None)]
         for column in by:
             slices += slices_of(run, column)
         for name, rankings in slices:
-            rows += _slice_rows(run, name, rankings, level)
+            groups = by_case(run, rankings)
+            found += [(run, name, m, _cell(groups, m)) for m in range(len(run.measures))]
+    wanted = [_resampled(run.measures[m].aggregate, cell.values) for run, _, m, cell in found]
+    parts = in_threads(lambda part: mean_intervals(part, level), split(wanted, threads), threads)
+    intervals = [interval for part in parts for interval in part]
+    rows = [_row(*one, interval) for one, interval in zip(found, intervals, strict=True)]
     return [{name: row.get(name) for name in schema.SUMMARY.names} for row in rows]
 
 
-def _slice_rows(
-    run: RunScores, name: str, rankings: I64 | None, level: float
-) -> list[dict[str, Any]]:
-    groups = by_case(run, rankings)
-    cells = [_cell(groups, m) for m in range(len(run.measures))]
-    wanted: list[F64] = []
-    for one, cell in zip(run.measures, cells, strict=True):
-        geometric = one.aggregate == "geometric"
-        values = np.log(np.maximum(cell.values, GEOMETRIC_FLOOR)) if geometric else cell.values
-        wanted.append(values if one.aggregate != "sum" else values[:0])
-    out = []
-    for one, cell, interval in zip(run.measures, cells, mean_intervals(wanted, level), strict=True):
-        mean, numerator, denominator = aggregate(one.aggregate, cell.values)
-        if one.aggregate == "geometric":
-            interval = exponential(interval)
-        notes = []
-        if zeroed := run.zeroed.get(one.text) if name == WHOLE else None:
-            notes.append(f"{zeroed} without a relevant document count 0")
-        if cell.differing:
-            notes.append(f"{cell.differing} differ between variants")
-        if one.aggregate != "mean":
-            notes.append({"sum": "total over cases", "geometric": "geometric mean"}[one.aggregate])
-        if name != WHOLE and cell.counts["ok"] < FEW_CASES:
-            notes.append("descriptive: fewer than 10 cases")
-        out.append(
-            {
-                "run": run.name,
-                "measure": one.text,
-                "slice": name,
-                "n_cases": cell.n_cases,
-                **{f"n_{state}": count for state, count in cell.counts.items()},
-                "numerator": numerator,
-                "denominator": denominator,
-                "mean": None if math.isnan(mean) else mean,
-                "ci_low": None if not interval.method else interval.low,
-                "ci_high": None if not interval.method else interval.high,
-                "ci_method": interval.method or None,
-                "note": "; ".join(notes) or None,
-            }
-        )
-    return out
+def _resampled(how: str, values: F64) -> F64:
+    """What is resampled for the interval; one case says nothing of how cases vary."""
+    if how == "sum" or values.size < 2:
+        return values[:0]
+    return np.log(np.maximum(values, GEOMETRIC_FLOOR)) if how == "geometric" else values
+
+
+def _row(run: RunScores, name: str, m: int, cell: CaseValues, interval: Interval) -> dict[str, Any]:
+    one = run.measures[m]
+    mean, numerator, denominator = aggregate(one.aggregate, cell.values)
+    if one.aggregate == "geometric":
+        interval = exponential(interval)
+    return {
+        "run": run.name,
+        "measure": one.text,
+        "slice": name,
+        "n_cases": cell.n_cases,
+        **{f"n_{state}": count for state, count in cell.counts.items()},
+        "numerator": numerator,
+        "denominator": denominator,
+        "mean": None if math.isnan(mean) else mean,
+        "ci_low": None if not interval.method else interval.low,
+        "ci_high": None if not interval.method else interval.high,
+        "ci_method": interval.method or None,
+        "note": "; ".join(_notes(run, name, one, cell)) or None,
+    }
+
+
+def _notes(run: RunScores, name: str, one: Measure, cell: CaseValues) -> list[str]:
+    notes = []
+    if zeroed := run.zeroed.get(one.text) if name == WHOLE else None:
+        notes.append(f"{zeroed} without a relevant document count 0")
+    if cell.differing:
+        notes.append(f"{cell.differing} differ between variants")
+    if one.aggregate != "mean":
+        notes.append({"sum": "total over cases", "geometric": "geometric mean"}[one.aggregate])
+    n = cell.counts["ok"]
+    if name != WHOLE and n < FEW_CASES:
+        notes.append("descriptive: fewer than 10 cases")
+    if one.aggregate == "sum" or n == 0:
+        return notes
+    if n == 1:
+        notes.append("n=1: no interval")
+    elif cell.values.min() == cell.values.max():
+        notes.append(f"all {n} cases equal: the interval has no width")
+    return notes

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -31,3 +32,17 @@ def run_split(
         return [work(a, b) for a, b in parts] or [work(0, 0)]
     with ThreadPoolExecutor(len(parts)) as pool:
         return list(pool.map(lambda part: work(*part), parts))
+
+
+def in_threads(work: Callable[[S], T], jobs: Sequence[S], threads: int) -> list[T]:
+    """``[work(job) for job in jobs]`` over a pool; results in the order of the jobs."""
+    if threads <= 1 or len(jobs) <= 1:
+        return [work(job) for job in jobs]
+    with ThreadPoolExecutor(min(threads, len(jobs))) as pool:
+        return list(pool.map(work, jobs))
+
+
+def split(items: Sequence[T], threads: int) -> list[Sequence[T]]:
+    """At most four parts a thread, in order, so that uneven work evens out."""
+    n = min(len(items), max(1, 4 * threads if threads > 1 else 1))
+    return [items[len(items) * i // n : len(items) * (i + 1) // n] for i in range(n)]

@@ -89,7 +89,7 @@ def render(rows: list[dict[str, Any]], form: str, level: float = 0.95) -> bytes:
         lines += ["\t".join(_cell(v) for v in row.values()) for row in rows]
         return "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace")
     head, body = _summary(rows, level) if rows and "slice" in rows[0] else _cases(rows)
-    lines = _markdown(head, body) if form == "md" else _aligned(head, body)
+    lines = markdown(head, body) if form == "md" else aligned(head, body)
     return "".join(line.rstrip() + "\n" for line in lines).encode("utf-8", "backslashreplace")
 
 
@@ -106,10 +106,10 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.4f}"
-    return _plain(str(value))
+    return plain(str(value))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """`text` on one line: what would move the cursor, or turn the line around, is escaped."""
     return "".join(c.encode("unicode_escape").decode() if _moves(c) else c for c in text)
 
@@ -159,17 +159,17 @@ def _summary(rows: list[dict[str, Any]], level: float) -> tuple[list[str], list[
     head += ["note"] * noted
     body = []
     for row in rows:
-        line = [_plain(row["run"])] * several_runs + [_plain(row["slice"])] * sliced
-        line += [_plain(row["measure"]), _number(row), _fraction(row), _interval(row)]
+        line = [plain(row["run"])] * several_runs + [plain(row["slice"])] * sliced
+        line += [plain(row["measure"]), _number(row), _fraction(row), _interval(row)]
         line += [str(row[column]) for _, column in states]
         body.append(line + [row["note"] or ""] * noted)
     return head, body
 
 
 def _cases(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    names = ["run", "case_id", "lang", "repeat", "measure", "value", "numerator", "denominator",
-             "state", "reason"]  # fmt: skip
-    shown = [n for n in names if any(row[n] is not None for row in rows)]
+    names = ["run", "baseline", "case_id", "lang", "repeat", "measure", "baseline_value", "value",
+             "delta", "outcome", "numerator", "denominator", "state", "reason"]  # fmt: skip
+    shown = [n for n in names if any(row.get(n) is not None for row in rows)]
     return shown, [[_cell(row[n]) for n in shown] for row in rows]
 
 
@@ -181,9 +181,13 @@ def _width(text: str) -> int:
     )
 
 
-def _aligned(head: list[str], body: list[list[str]]) -> list[str]:
+def aligned(head: list[str], body: list[list[str]]) -> list[str]:
+    """Lines of a table for the terminal."""
     widths = [max(_width(line[i]) for line in [head, *body]) for i in range(len(head))]
-    right = {"value", "n/d", "na", "missing", "disputed", "failed", "numerator", "denominator"}
+    right = {
+        "value", "n/d", "na", "missing", "disputed", "failed", "numerator", "denominator",
+        "before", "after", "delta", "n",
+    }  # fmt: skip
     out = []
     for line in [head, *body]:
         cells = []
@@ -194,6 +198,7 @@ def _aligned(head: list[str], body: list[list[str]]) -> list[str]:
     return out
 
 
-def _markdown(head: list[str], body: list[list[str]]) -> list[str]:
+def markdown(head: list[str], body: list[list[str]]) -> list[str]:
+    """Lines of a table in Markdown."""
     out = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     return out + ["| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in body]

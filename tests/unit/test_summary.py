@@ -105,7 +105,10 @@ def test_by__slices_partition_the_whole(run, suite):
 
 def test_note__small_slices_are_descriptive(run, suite):
     notes = {name: row["note"] for name, row in by(run, suite, "fault").items()}
-    assert notes == {"fault=(none)": None, "fault=slow": "descriptive: fewer than 10 cases"}
+    assert notes == {
+        "fault=(none)": None,
+        "fault=slow": "descriptive: fewer than 10 cases; n=1: no interval",
+    }
 
 
 def test_summary__has_the_columns_of_the_schema(run, suite):

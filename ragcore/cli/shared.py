@@ -1,0 +1,122 @@
+"""What commands share: the group, options, warnings, writing a table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ragcore import __version__
+from ragcore.errors import RagcoreError
+
+FORMATS = ("table", "tsv", "jsonl", "md", "arrow")
+FOR_PEOPLE = ("table", "md")
+
+
+class Group(click.Group):
+    """Turns the errors that a user can cause into one message and exit status 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, and say what went wrong."""
+        try:
+            return super().invoke(ctx)
+        except RagcoreError as error:
+            click.echo(f"error: {error}", err=True)
+            sys.exit(error.exit_code)
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader of our output has gone: nothing more to say
+            sys.exit(0)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version")
+def main() -> None:
+    """Score retrieval-augmented generation, exactly and fast.
+
+    \b
+    Example:
+      ragcore score data/ka4/runs/*.arrow
+    """
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """-f and -o, the same for every command that gives a table."""
+    command = click.option(
+        "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+        help="Write to this file instead of stdout; it appears whole or not at all.",
+    )(command)  # fmt: skip
+    return click.option(
+        "-f", "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+        help="jsonl and arrow: all columns at full precision; tsv: four places.",
+    )(command)  # fmt: skip
+
+
+def policy(scores: Any) -> str:
+    """One line on what the numbers rest on."""
+    shown = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in scores.policy.items())
+    if scores.suite is None:
+        return f"policy: {shown}"
+    return f"suite {scores.suite.name}: {scores.suite.kind or 'kind not stated'}\npolicy: {shown}"
+
+
+def compile_beside() -> Any:
+    """With an empty kernel cache, compile half of the kernels in another process; else None.
+
+    The first score of all is mostly compilation, and Python compiles on one processor only.
+    """
+    from ragcore.threads import default_threads
+    from ragcore_kernels._jit import CACHE_DIR
+
+    if CACHE_DIR is None or any(CACHE_DIR.glob("*.nbi")):
+        return None
+    if sys.stderr.isatty():
+        click.echo("compiling the kernels, once: about 8 s", err=True)
+    if default_threads() < 2:
+        return None
+    import subprocess
+
+    command = [sys.executable, "-m", "ragcore_kernels.warm"]
+    away = subprocess.DEVNULL
+    try:
+        return subprocess.Popen(command, stdin=away, stdout=away, stderr=away)
+    except OSError:
+        return None
+
+
+def emit(table: Any, form: str, output: Path | None, level: float) -> None:
+    """Write an Arrow table, plain rows, or text that is rendered already, where it is wanted."""
+    from ragcore.report import table as report
+
+    def write(stream: Any) -> None:
+        if form == "arrow":
+            report.write_arrow(table, stream)
+        elif isinstance(table, bytes):
+            stream.write(table)
+        else:
+            rows = table if isinstance(table, list) else table.to_pylist()
+            stream.write(report.render(rows, form, level))
+
+    if output is not None:
+        with report.whole_file(output) as file:
+            write(file)
+        return
+    if form == "arrow" and sys.stdout.isatty():
+        raise click.UsageError("arrow is binary: give -o FILE")
+    try:
+        stdout = sys.stdout.buffer
+        write(stdout)
+        stdout.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, AttributeError) as error:  # no room, or closed
+        sys.stdout = None  # else what is left in it fails again at exit
+        reason = error if isinstance(error, OSError) else "it is closed"
+        raise RagcoreError(f"stdout cannot be written: {reason}") from None
+
+
+def say(text: str, err: bool) -> None:
+    """Print a block of text, after an empty line where it follows a table."""
+    click.echo(text.rstrip("\n") if err else f"\n{text.rstrip()}", err=err)

@@ -1,0 +1,288 @@
+"""What `ragcore.compare` gives: rows with deltas and verdicts, pairs case by case, gates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ragcore import schema, summary
+from ragcore.conflicts import sign_conflicts
+from ragcore.contrast import Cell, Contrast, Settings
+from ragcore.gatekeeper import Gatekeeper
+from ragcore.gates import PASS, Result, gates_of, parse_gates
+from ragcore.scores import Scores
+from ragcore.verdict import Verdict, decide
+from ragcore_kernels.families import holm
+
+COMPARISON_KEY = b"ragcore.comparison"
+
+
+class Comparison:
+    """Candidates against baselines.
+
+    Attributes
+    ----------
+    scores : all runs, the baseline first.
+    contrasts : one a pair of runs.
+    settings : plan, slices, level.
+    verdicts : of each contrast.
+    """
+
+    def __init__(self, scores: Scores, contrasts: list[Contrast], settings: Settings) -> None:
+        self.scores, self.contrasts, self.settings = scores, contrasts, settings
+        kind = scores.suite.kind if scores.suite is not None else ""
+        hard = parse_gates(settings.plan.hard, hard=True)
+        self.verdicts: list[Verdict] = []
+        for one in contrasts:
+            keeper = Gatekeeper(scores, [one.after], [one], settings.level)
+            broken = keeper.check(hard, settings.by)
+            violated = tuple(
+                f"{r.gate.text} ({r.slice}: {r.value if r.value is not None else 'no value'})"
+                for r in broken if r.status != PASS
+            )  # fmt: skip
+            whole = one.whole()
+            self.verdicts.append(
+                decide(
+                    settings.plan, {name: c.paired for name, c in whole.items()},
+                    {name: c.room for name, c in whole.items()}, violated, one.latency, kind,
+                )
+            )  # fmt: skip
+        self._adjust()
+
+    def _adjust(self) -> None:
+        """Holm's p-values: over the deciding measure of several candidates, and over all others."""
+        first, others = [], []
+        for one, verdict in zip(self.contrasts, self.verdicts, strict=True):
+            deciding = verdict.primary or next(iter(self.settings.plan.primary), "")
+            for name, cell in one.whole().items():
+                (first if name == deciding else others).append(cell)
+        for family in (first, others):
+            tested = [cell for cell in family if cell.paired.p_value is not None]
+            adjusted = holm([cell.paired.p_value for cell in tested])
+            for cell, p in zip(tested, adjusted, strict=True):
+                cell.p_adjusted, cell.family = float(p), len(tested)
+
+    def verdict(self, candidate: str | int = 0) -> Verdict:
+        """What the plan says of a candidate, by name or place."""
+        if isinstance(candidate, int):
+            return self.verdicts[candidate]
+        names = [one.after.name for one in self.contrasts]
+        return self.verdicts[names.index(candidate)]
+
+    def cell(self, measure: str, slice: str = summary.WHOLE, candidate: int = 0) -> Cell:
+        """One measure on one slice of one candidate."""
+        return self.contrasts[candidate].cells[slice, measure]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of `schema.SUMMARY`, the baseline's own first, and what a table shows besides.
+
+        The rest are `before` and `after` (means over matched cases), `wins`, `losses`, `ties`,
+        `delta_method`, `p_method`, `p_adjusted`.
+        """
+        own = summary.summarise(
+            self.scores.runs, self.settings.by, self.settings.level, self.scores.threads
+        )
+        by_run: dict[str, list[dict[str, Any]]] = {}
+        for row in own:
+            by_run.setdefault(row["run"], []).append(row)
+        out = [dict(row) for row in by_run[self.contrasts[0].before.name]]
+        for row in out:
+            cell = self.contrasts[0].cells.get((row["slice"], row["measure"]))
+            row["saturation"] = (str(cell.room) or None) if cell else None
+        for one, verdict in zip(self.contrasts, self.verdicts, strict=True):
+            conflicts = sign_conflicts(one.cells)
+            mine = {(row["slice"], row["measure"]): row for row in by_run[one.after.name]}
+            for key, cell in one.cells.items():
+                row = mine.get(key) or _empty(one.after.name, cell)
+                out.append(self._row(row, one, cell, verdict, conflicts.get(cell.measure.text)))
+        return out
+
+    def _row(
+        self, row: dict[str, Any], one: Contrast, cell: Cell, verdict: Verdict, conflict: str | None
+    ) -> dict[str, Any]:
+        found = cell.paired
+        whole = cell.slice == summary.WHOLE
+        decides = whole and cell.measure.text == (
+            verdict.primary or next(iter(self.settings.plan.primary), None)
+        )
+        remarks = self._remarks(cell, conflict if whole else None)
+        notes = [row["note"]] if row["note"] else []
+        notes += [*_tests(cell), *remarks]
+        if decides:
+            notes.append("; ".join(verdict.reasons))
+        return {
+            **row,
+            "baseline": one.before.name,
+            "delta": found.delta,
+            "delta_low": found.low,
+            "delta_high": found.high,
+            "p_value": found.p_value,
+            "n_matched": found.n,
+            "saturation": str(cell.room) or None,
+            "verdict": verdict.verdict or None if decides else None,
+            "note": "; ".join(notes) or None,
+            "before": found.before,
+            "after": found.after,
+            "wins": found.wins,
+            "losses": found.losses,
+            "ties": found.ties,
+            "delta_method": found.method,
+            "p_method": found.p_method,
+            "p_adjusted": cell.p_adjusted if whole else None,
+            "remarks": remarks,
+        }
+
+    def _remarks(self, cell: Cell, conflict: str | None) -> list[str]:
+        """What must not be overlooked beside a difference."""
+        found, out = cell.paired, []
+        if found.reason:
+            out.append(found.reason)
+        if cell.slice != summary.WHOLE and found.n < summary.FEW_CASES:
+            out.append("descriptive: fewer than 10 cases")
+        moved = found.wins + found.losses > 0
+        if (
+            moved
+            and found.low is not None
+            and found.high is not None
+            and (found.low <= 0.0 <= found.high)
+        ):
+            out.append("interval includes 0")
+        if cell.moved and found.before is not None and found.after is not None:
+            out.append(
+                f"matched cases only: {_fraction(found.before, found.n)} against "
+                f"{_fraction(found.after, found.n)}"
+            )
+        if conflict:
+            out.append(conflict)
+        plan = self.settings.plan
+        if plan.source and cell.measure.text not in plan.registered:
+            out.append("exploratory")
+        return out
+
+    def summary(self) -> pa.Table:
+        """`schema.SUMMARY`, with what was compared and decided in the schema metadata."""
+        rows = [{name: row.get(name) for name in schema.SUMMARY.names} for row in self.rows()]
+        table = self.scores.signed(pa.Table.from_pylist(rows, schema=schema.SUMMARY))
+        return self._signed(table)
+
+    def cases(self, measure: str | None = None) -> pa.Table:
+        """`schema.PAIRS`: every case of every measure, or of one: who won, by how much."""
+        rows: list[dict[str, Any]] = []
+        for one in self.contrasts:
+            for name, cell in one.whole().items():
+                if measure in (None, name):
+                    rows += _pairs(one, cell)
+        return self._signed(self.scores.signed(pa.Table.from_pylist(rows, schema=schema.PAIRS)))
+
+    def changed(self, measure: str, candidate: int = 0) -> tuple[list[str], list[str]]:
+        """Ids of the cases that a candidate won and lost, the largest differences first."""
+        one = self.contrasts[candidate]
+        cell = one.whole()[measure]
+        deltas = cell.pairs.after[cell.m] - cell.pairs.before[cell.m]
+        order = np.argsort(-np.nan_to_num(np.abs(deltas)), kind="stable")
+        names = one.after.case_names
+        return (
+            [names[cell.pairs.cases[i]] for i in order if deltas[i] > 0],
+            [names[cell.pairs.cases[i]] for i in order if deltas[i] < 0],
+        )
+
+    def check(self, gates: Iterable[str] = ()) -> list[Result]:
+        """Check gates, and those of the plan before them, for every candidate."""
+        asked = gates_of(self.settings.plan, gates)
+        runs = list({id(one.after): one.after for one in self.contrasts}.values())
+        first = [c for c in self.contrasts if c.before is self.contrasts[0].before]
+        keeper = Gatekeeper(self.scores, runs, first, self.settings.level)
+        return keeper.check(asked, self.settings.by)
+
+    def _signed(self, table: pa.Table) -> pa.Table:
+        about = {
+            "level": self.settings.level,
+            "stratified_by": self.settings.stratify,
+            "plan": {"source": self.settings.plan.source, "sha256": self.settings.plan.sha256},
+            "test": {
+                "name": "paired sign-flip", "sidedness": "two-sided", "resamples": "exact",
+                "seed": None, "correction": "Holm",
+            },
+            "pairs": [
+                {
+                    "baseline": one.before.name, "candidate": one.after.name,
+                    "manifest": one.manifest.sentence(), "single_change": one.manifest.single,
+                    "unmatched": one.unmatched.sentences(), "verdict": verdict.verdict,
+                    "primary": verdict.primary, "reasons": list(verdict.reasons),
+                }
+                for one, verdict in zip(self.contrasts, self.verdicts, strict=True)
+            ],
+        }  # fmt: skip
+        metadata = {**(table.schema.metadata or {}), COMPARISON_KEY: json.dumps(about).encode()}
+        return table.replace_schema_metadata(metadata)
+
+
+def _tests(cell: Cell) -> list[str]:
+    """How a difference was tested."""
+    found, out = cell.paired, []
+    if found.n:
+        out.append(f"{found.wins} won, {found.losses} lost, {found.ties} tied")
+    if found.method:
+        out.append(f"delta {found.method}")
+    if found.p_method:
+        out.append(f"p two-sided sign-flip {found.p_method}")
+    if cell.p_adjusted is not None and cell.family > 1:
+        out.append(f"Holm p {cell.p_adjusted:.4g} of {cell.family}")
+    return out
+
+
+def _fraction(mean: float, n: int) -> str:
+    """A mean over n cases as a fraction, whole where the sum is."""
+    total = mean * n
+    near = round(total)
+    shown = str(near) if abs(total - near) < 1e-9 else f"{total:.4f}".rstrip("0")
+    return f"{shown}/{n}"
+
+
+def _empty(run: str, cell: Cell) -> dict[str, Any]:
+    """The row of a slice that the candidate lacks altogether."""
+    row: dict[str, Any] = dict.fromkeys(schema.SUMMARY.names)
+    counts = {f"n_{state}": 0 for state in schema.STATES}
+    return {**row, "run": run, "measure": cell.measure.text, "slice": cell.slice, "n_cases": 0,
+            **counts, "note": "no case in this slice"}  # fmt: skip
+
+
+def _pairs(one: Contrast, cell: Cell) -> list[dict[str, Any]]:
+    """One measure, case by case."""
+    before, after = cell.pairs.own
+    names, m = one.after.case_names, cell.m
+    lefts = dict(zip(before.keys.tolist(), range(before.keys.size), strict=True))
+    rights = dict(zip(after.keys.tolist(), range(after.keys.size), strict=True))
+    out = []
+    for i, code in enumerate(cell.pairs.cases.tolist()):
+        left, right = lefts.get(code), rights.get(code)
+        matched = bool(cell.pairs.matched[m, i])
+        old, new = float(cell.pairs.before[m, i]), float(cell.pairs.after[m, i])
+        outcome = "unpaired"
+        if matched:
+            outcome = "win" if new > old else "loss" if new < old else "tie"
+        out.append(
+            {
+                "run": one.after.name, "case_id": names[code], "measure": cell.measure.text,
+                "value": new if matched else _value(after, m, right),
+                "state": _state(after, m, right), "baseline": one.before.name,
+                "baseline_value": old if matched else _value(before, m, left),
+                "baseline_state": _state(before, m, left),
+                "delta": new - old if matched else None, "outcome": outcome,
+            }
+        )  # fmt: skip
+    return out
+
+
+def _value(groups: Any, m: int, at: int | None) -> float | None:
+    if at is None or groups.states[m, at] != schema.OK:
+        return None
+    return float(groups.values[m, at])
+
+
+def _state(groups: Any, m: int, at: int | None) -> str | None:
+    return None if at is None else schema.STATES[groups.states[m, at]]

@@ -1,0 +1,164 @@
+"""One candidate against one baseline: every measure on every slice, paired and tested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ragcore import latency, manifests, schema
+from ragcore.casewise import reduce
+from ragcore.errors import UsageError
+from ragcore.measures.definitions import Measure
+from ragcore.pairing import Pairs, Unmatched, pair, unmatched
+from ragcore.plan import Plan
+from ragcore.results import RunScores
+from ragcore.saturation import Saturation, saturation
+from ragcore.scores import Scores
+from ragcore.stats import Paired, differences
+from ragcore.suites import pool_size
+from ragcore.summary import WHOLE, slices_of
+from ragcore.threads import in_threads
+from ragcore_kernels.layout import I64
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How runs are compared: the plan, slices, level of the intervals, strata."""
+
+    plan: Plan
+    by: tuple[str, ...]
+    level: float
+    stratify: str | None = None
+
+
+@dataclass
+class Cell:
+    """One measure on one slice of a pair of runs.
+
+    Attributes
+    ----------
+    paired : the statistics of the matched cases.
+    before, after : cases by state, of each run by itself.
+    room : how much the baseline leaves open.
+    p_adjusted, family : Holm's p-value and how many tests it guards against; None if not tested.
+    """
+
+    slice: str
+    column: str
+    measure: Measure
+    paired: Paired
+    pairs: Pairs
+    m: int
+    room: Saturation
+    p_adjusted: float | None = None
+    family: int = 0
+
+    @property
+    def moved(self) -> bool:
+        """Whether the matched cases are not all cases with a value of either run."""
+        own = [int((g.states[self.m] == schema.OK).sum()) for g in self.pairs.own]
+        return any(n != self.paired.n for n in own)
+
+
+@dataclass
+class Contrast:
+    """A baseline and a candidate, compared.
+
+    Attributes
+    ----------
+    before, after : the runs.
+    unmatched : what only one of them has.
+    manifest : what they did differently.
+    cells : by slice and measure.
+    latency : p95 of both in microseconds; None if one was not timed.
+    """
+
+    before: RunScores
+    after: RunScores
+    unmatched: Unmatched
+    manifest: manifests.Difference
+    latency: tuple[float, float] | None
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+
+    def whole(self) -> dict[str, Cell]:
+        """The cells over all cases, by measure."""
+        return {name: cell for (part, name), cell in self.cells.items() if part == WHOLE}
+
+
+def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
+    """Compare two runs of `scores`.
+
+    Raises
+    ------
+    UsageError
+        If there is no column to slice or stratify by.
+    """
+    before, after = scores.runs[left], scores.runs[right]
+    missing = scores.audits[left].missing_in_run, scores.audits[right].missing_in_run
+    times = (
+        latency.p95(latency.durations(before.traces)),
+        latency.p95(latency.durations(after.traces)),
+    )
+    out = Contrast(
+        before, after, unmatched(before, after, missing),
+        manifests.difference(before.manifest, after.manifest),
+        None if np.isnan(times).any() else times,
+    )  # fmt: skip
+    parts = _slices(before, after, how.by)
+    pool = pool_size(scores.suite) if scores.suite is not None else None
+    most = before.ceilings()
+    jobs: list[tuple[Pairs, int, str, str, Any]] = []
+    for name, column, rows in parts:
+        pairs = pair(before, after, rows)
+        part = slice(None) if rows[0] is None else rows[0]
+        tops = reduce(most[:, part], np.zeros(most[:, part].shape, np.int8), before.case_of[part])
+        jobs += [(pairs, m, name, column, tops) for m in range(len(before.measures))]
+    strata = _strata(before, how.stratify)
+
+    def work(job: tuple[Pairs, int, str, str, Any]) -> Cell:
+        pairs, m, name, column, tops = job
+        ok = pairs.matched[m]
+        codes = strata[pairs.cases[ok]] if strata is not None and name == WHOLE else None
+        one = differences(pairs.before[m, ok], pairs.after[m, ok], how.level, codes)
+        own = pairs.own[0]
+        has = own.states[m] == schema.OK
+        room = saturation(
+            own.values[m, has], tops.values[m, has], before.measures[m].k, pool, how.level
+        )
+        return Cell(name, column, before.measures[m], one, pairs, m, room)
+
+    for cell in in_threads(work, jobs, scores.threads):
+        out.cells[cell.slice, cell.measure.text] = cell
+    return out
+
+
+def _slices(
+    before: RunScores, after: RunScores, by: tuple[str, ...]
+) -> list[tuple[str, str, tuple[I64 | None, I64 | None]]]:
+    """Slices of both runs by name: (name, column, rankings of either)."""
+    out: list[tuple[str, str, tuple[I64 | None, I64 | None]]] = [(WHOLE, "", (None, None))]
+    none = np.empty(0, np.int64)
+    for column in by:
+        left, right = dict(slices_of(before, column)), dict(slices_of(after, column))
+        for name in dict.fromkeys([*left, *right]):
+            out.append((name, column, (left.get(name, none), right.get(name, none))))
+    return out
+
+
+def _strata(run: RunScores, column: str | None) -> I64 | None:
+    """Stratum of every case code; None without strata."""
+    if column is None:
+        return None
+    out = np.full(len(run.case_names), -1, np.int64)
+    for stratum, (_, rows) in enumerate(slices_of(run, column)):
+        cases = run.case_of[rows]
+        if (clash := (out[cases] >= 0) & (out[cases] != stratum)).any():
+            name = run.case_names[int(cases[np.flatnonzero(clash)[0]])]
+            raise UsageError(
+                f"case {name!r} is in several slices by {column!r}",
+                "strata must part the cases: choose a column with one value a case",
+            )
+        out[cases] = stratum
+    return out

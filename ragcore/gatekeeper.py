@@ -1,0 +1,262 @@
+"""Checks gates against scores and comparisons: values, ends of intervals, deltas, single traces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ragcore import schema
+from ragcore.casewise import reduce
+from ragcore.contrast import Cell, Contrast
+from ragcore.gates import COUNTS, COVERAGE, FAIL, INCONCLUSIVE, PASS, TRACES, Gate, Result
+from ragcore.measures.definitions import Measure
+from ragcore.results import RunScores
+from ragcore.scores import Scores
+from ragcore.summary import WHOLE, slices_of
+from ragcore_kernels.layout import F64, I64
+from ragcore_kernels.resample import mean_interval
+
+
+class Gatekeeper:
+    """Checks gates for the runs that stand before them.
+
+    Parameters
+    ----------
+    scores : what was scored.
+    runs : the runs to check; the candidates, where there is a baseline.
+    contrasts : comparisons with a baseline, for gates on differences.
+    level : of the intervals.
+    """
+
+    def __init__(
+        self, scores: Scores, runs: Sequence[RunScores], contrasts: Sequence[Contrast] = (),
+        level: float = 0.95,
+    ) -> None:  # fmt: skip
+        self.scores, self.runs, self.contrasts, self.level = scores, runs, contrasts, level
+        self._slices: dict[tuple[int, str], list[tuple[str, I64]]] = {}
+
+    def check(self, gates: Iterable[Gate], by: Sequence[str] = ()) -> list[Result]:
+        """Every gate on every run and slice that it is about.
+
+        Parameters
+        ----------
+        by : columns that ``[*]`` stands for.
+        """
+        out: list[Result] = []
+        for gate in gates:
+            if gate.delta:
+                out += self._differences(gate)
+                continue
+            for run in self.runs:
+                for name, rows in self._parts(run, gate, by):
+                    out.append(self._value(gate, run, name, rows))
+        return out
+
+    def _parts(self, run: RunScores, gate: Gate, by: Sequence[str]) -> list[tuple[str, I64 | None]]:
+        """Slices that a gate is about; an unknown value is a slice without a case."""
+        if gate.slice == WHOLE:
+            return [(WHOLE, None)]
+        columns = [gate.column] if gate.column else list(by)
+        every: list[tuple[str, I64]] = []
+        for column in columns:
+            key = id(run), column
+            if key not in self._slices:
+                self._slices[key] = slices_of(run, column)
+            every += self._slices[key]
+        if gate.slice.endswith("*"):
+            return [*every] or [(gate.slice, np.empty(0, np.int64))]
+        found = [part for part in every if part[0] == gate.slice]
+        return [*found] or [(gate.slice, np.empty(0, np.int64))]
+
+    # --- values
+
+    def _value(self, gate: Gate, run: RunScores, name: str, rows: I64 | None) -> Result:
+        if not gate.measure:
+            return self._coverage(gate, run, name, rows)
+        m = next(i for i, one in enumerate(run.measures) if one.text == gate.measure)
+        part = slice(None) if rows is None else rows
+        if gate.field in TRACES:
+            return _of_traces(gate, run, m, name, part)
+        groups = reduce(run.values[m : m + 1, part], run.states[m : m + 1, part], run.case_of[part])
+        states = groups.states[0]
+        values = groups.values[0][states == schema.OK]
+        counts = {f"n_{s}": int((states == i).sum()) for i, s in enumerate(schema.STATES)}
+        counts["n_cases"] = int(states.size)
+        lost = self._lost(run, name)
+        unscored = counts["n_missing"] + counts["n_disputed"] + counts["n_failed"] + lost
+        if gate.field in COUNTS:
+            return _judged(gate, run.name, name, float(counts[gate.field]))
+        if gate.field == COVERAGE:
+            asked = values.size + unscored
+            return _judged(gate, run.name, name, values.size / asked if asked else math.nan)
+        found = _number(gate.field, run.measures[m], values, self.level)
+        if found is None:
+            why = "no case with a value" + (f": {unscored} without one" if unscored else "")
+            if values.size:
+                why = f"no {gate.field} of one case"
+            return Result(gate, run.name, name, FAIL, None, why)
+        plain = _judged(gate, run.name, name, found)
+        if plain.status == FAIL or not unscored:
+            return plain
+        worst = None
+        if run.measures[m].aggregate == "mean" and gate.rises is not None:
+            filled = np.append(values, np.full(unscored, 0.0 if gate.rises else 1.0))
+            worst = _number(gate.field, run.measures[m], filled, self.level)
+        share = f"{unscored} of {values.size + unscored} cases not scored"
+        return _at_worst(gate, plain, worst, share)
+
+    def _lost(self, run: RunScores, name: str) -> int:
+        """Judged cases that `topics=common` leaves out: they are not scored either."""
+        if name != WHOLE or run.policy.get("topics") != "common":
+            return 0
+        return len(self.scores.audits[self.scores.runs.index(run)].missing_in_run)
+
+    def _coverage(self, gate: Gate, run: RunScores, name: str, rows: I64 | None) -> Result:
+        """Least share, over the measures, of applicable cases that have a value."""
+        part = slice(None) if rows is None else rows
+        groups = reduce(run.values[:, part], run.states[:, part], run.case_of[part])
+        lost = self._lost(run, name)
+        shares = []
+        for states in groups.states:
+            asked = int((states != schema.NA).sum()) + lost
+            shares.append(int((states == schema.OK).sum()) / asked if asked else math.nan)
+        known = [s for s in shares if not math.isnan(s)]
+        return _judged(gate, run.name, name, min(known) if known else math.nan)
+
+    # --- differences
+
+    def _differences(self, gate: Gate) -> list[Result]:
+        names = {id(run) for run in self.runs}
+        chosen = [c for c in self.contrasts if id(c.after) in names]
+        if not chosen:
+            return [Result(gate, "", gate.slice, FAIL, None, "no baseline to compare with")]
+        out = []
+        for one in chosen:
+            cells = [
+                c for (part, measure), c in one.cells.items()
+                if measure == gate.measure and _covers(gate, part)
+            ]  # fmt: skip
+            if not cells:
+                out.append(
+                    Result(gate, one.after.name, gate.slice, FAIL, None, "no case in this slice")
+                )
+            out += [self._difference(gate, one.after.name, cell) for cell in cells]
+        return out
+
+    def _difference(self, gate: Gate, run: str, cell: Cell) -> Result:
+        found = cell.paired
+        field = "delta" if gate.field == "value" else gate.field
+        value = {
+            "delta": found.delta, "ci_low": found.low, "ci_high": found.high,
+            "p_value": found.p_value, "n_matched": found.n, "wins": found.wins,
+            "losses": found.losses, "ties": found.ties,
+        }[field]  # fmt: skip
+        if found.n == 0 or value is None:
+            why = "no case with a value on both sides" if found.n == 0 else found.reason
+            return Result(gate, run, cell.slice, FAIL, None, why)
+        plain = _judged(gate, run, cell.slice, float(value))
+        before = cell.pairs.own[0]
+        unscored = _unscored(cell)
+        if plain.status == FAIL or not unscored.any():
+            return plain
+        lost = int(unscored.sum())
+        n = int((before.states[cell.m] == schema.OK).sum())
+        share = f"{lost} of {n} cases not scored in the candidate"
+        worst = None
+        if field in ("delta", "ci_low", "ci_high") and gate.rises is not None:
+            place = np.searchsorted(before.keys, cell.pairs.cases[unscored])
+            old = before.values[cell.m, place]
+            kept = cell.pairs.matched[cell.m]
+            deltas = cell.pairs.after[cell.m, kept] - cell.pairs.before[cell.m, kept]
+            fill = 0.0 if gate.rises else 1.0
+            filled = np.append(deltas, fill - old)
+            worst = _number("value" if field == "delta" else field, None, filled, self.level)
+            value = np.append(cell.pairs.after[cell.m, kept], np.full(lost, fill)).mean()
+            share += f", whose mean would be {value:.4g} against {_baseline_mean(cell):.4g}"
+        return _at_worst(gate, plain, worst, share)
+
+
+def _unscored(cell: Cell) -> Any:
+    """Cases with a value in the baseline that the candidate could have had one for."""
+    before, after = cell.pairs.own
+    cases = cell.pairs.cases
+    left = np.full(cases.size, schema.MISSING)
+    right = left.copy()
+    left[np.searchsorted(cases, before.keys)] = before.states[cell.m]
+    right[np.searchsorted(cases, after.keys)] = after.states[cell.m]
+    scored = (right == schema.OK) | (right == schema.NA)
+    return (left == schema.OK) & ~scored & ~cell.pairs.matched[cell.m]
+
+
+def _baseline_mean(cell: Cell) -> float:
+    """The baseline's own mean, over all its cases with a value."""
+    before = cell.pairs.own[0]
+    return float(before.values[cell.m][before.states[cell.m] == schema.OK].mean())
+
+
+def _covers(gate: Gate, part: str) -> bool:
+    if gate.slice == "*":
+        return part != WHOLE
+    if gate.slice.endswith("=*"):
+        return part.startswith(gate.slice[:-1])
+    return part == gate.slice
+
+
+def _number(field: str, measure: Measure | None, values: F64, level: float) -> float | None:
+    """One field of a measure on case values; None where there is none."""
+    if values.size == 0:
+        return None
+    if field == "denominator":
+        return float(values.size)
+    if field in ("value", "mean", "numerator"):
+        from ragcore.summary import aggregate
+
+        how = measure.aggregate if measure is not None else "mean"
+        value, numerator, _ = aggregate(how, values)
+        return numerator if field == "numerator" else value
+    if values.size < 2:
+        return None
+    if measure is not None and measure.aggregate != "mean":
+        return None
+    interval = mean_interval(values, level)
+    return interval.low if field == "ci_low" else interval.high
+
+
+def _of_traces(gate: Gate, run: RunScores, m: int, name: str, part: Any) -> Result:
+    """A hard condition: on every single trace, in every repeat and language."""
+    values = run.values[m, part][run.states[m, part] == schema.OK]
+    bad = int((~np.isin(run.states[m, part], (schema.OK, schema.NA))).sum())
+    if values.size == 0:
+        return Result(gate, run.name, name, FAIL, None, "no trace with a value")
+    found = {
+        "count": float((values != 0).sum()), "min": float(values.min()), "max": float(values.max())
+    }[gate.field]  # fmt: skip
+    plain = _judged(gate, run.name, name, found)
+    if plain.status == FAIL:
+        at = np.flatnonzero(run.states[m, part] == schema.OK)
+        worst = at[values.argmax() if gate.rises is not True else values.argmin()]
+        case = run.case_names[int(run.case_of[part][worst])]
+        return Result(gate, run.name, name, FAIL, found, f"for example case {case!r}")
+    if bad:
+        return Result(gate, run.name, name, INCONCLUSIVE, found, f"{bad} trace(s) not scored")
+    return plain
+
+
+def _judged(gate: Gate, run: str, name: str, value: float) -> Result:
+    if math.isnan(value):
+        return Result(gate, run, name, FAIL, None, "no value")
+    held = gate.holds(value)
+    return Result(gate, run, name, PASS if held else FAIL, value)
+
+
+def _at_worst(gate: Gate, plain: Result, worst: float | None, share: str) -> Result:
+    """A pass, unless the cases without a value could turn it."""
+    if worst is not None and gate.holds(worst):
+        return Result(
+            gate, plain.run, plain.slice, PASS, plain.value, f"{share}; worst case {worst:.4g}"
+        )
+    why = f"{share}; worst case {worst:.4g}" if worst is not None else share
+    return Result(gate, plain.run, plain.slice, INCONCLUSIVE, plain.value, why)

@@ -1,0 +1,47 @@
+"""How long traces took, as far as a comparison needs it: the p95 of the time in the system."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ragcore_kernels.layout import F64
+
+_WHOLE = ("end_to_end", "total", "e2e")
+"""Stages that time a whole trace."""
+
+
+def durations(traces: pa.Table | None) -> F64:
+    """Time of every trace with timings, in microseconds.
+
+    That of the stage ``end_to_end`` where there is one; else from the first start to the last
+    end; else, without starts, the sum of all stages.
+    """
+    if traces is None or "timings" not in traces.column_names:
+        return np.empty(0)
+    found = [_one(stages) for stages in traces["timings"].to_pylist() if stages]
+    return np.array([value for value in found if value is not None], np.float64)
+
+
+def _one(stages: list[dict[str, Any]]) -> float | None:
+    timed = [s for s in stages if s.get("duration_us") is not None]
+    if not timed:
+        return None
+    for stage in timed:
+        if stage.get("stage") in _WHOLE:
+            return float(stage["duration_us"])
+    starts = [s.get("start_us") for s in timed]
+    if all(start is not None for start in starts):
+        ends = [start + s["duration_us"] for start, s in zip(starts, timed, strict=True)]
+        return float(max(ends) - min(starts))
+    return float(sum(s["duration_us"] for s in timed))
+
+
+def p95(values: F64) -> float:
+    """Nearest-rank 95th percentile; NaN without values."""
+    if values.size == 0:
+        return math.nan
+    return float(np.sort(values)[math.ceil(0.95 * values.size) - 1])

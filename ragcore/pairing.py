@@ -1,0 +1,181 @@
+"""Two runs -> pairs: each case on both sides, over the same languages, repeats averaged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ragcore import schema
+from ragcore.casewise import Groups, by_case, reduce
+from ragcore.errors import InputError
+from ragcore.results import RunScores
+from ragcore_kernels.layout import F64, I64
+
+NAMED = 5
+
+
+@dataclass
+class Pairs:
+    """Every measure on the cases of two runs.
+
+    Attributes
+    ----------
+    cases : (n,), codes of all cases of either run, ascending.
+    before, after : (n_measures, n), values over what both runs have; NaN where not matched.
+    matched : (n_measures, n), whether both have a value for at least one language in common.
+    own : the two runs by themselves, all their rankings counted; for means and denominators.
+    """
+
+    cases: I64
+    before: F64
+    after: F64
+    matched: Any
+    own: tuple[Groups, Groups]
+
+
+@dataclass
+class Unmatched:
+    """What one run has and the other lacks; lists hold case ids.
+
+    Attributes
+    ----------
+    cases, variants : for baseline and candidate, what only that one has.
+    missing : judged cases without a ranking in one run only; they score as empty there.
+    repeats : cases with another number of repeats.
+    """
+
+    cases: tuple[list[str], list[str]]
+    variants: tuple[list[str], list[str]]
+    missing: tuple[list[str], list[str]]
+    repeats: list[str] = field(default_factory=list)
+
+    def sentences(self) -> list[str]:
+        """What was found, for people."""
+        said = []
+        for found, what in (
+            (self.cases, "case(s) of the {} alone, not paired"),
+            (self.missing, "judged case(s) missing in the {} alone, scored there as empty"),
+            (self.variants, "case(s) in a language that only the {} has, not paired"),
+        ):
+            for side, names in zip(("baseline", "candidate"), found, strict=True):
+                if names:
+                    said.append(f"{len(names)} {what.format(side)}: {_some(names)}")
+        if self.repeats:
+            said.append(
+                f"{len(self.repeats)} case(s) with another number of repeats, means compared: "
+                f"{_some(self.repeats)}"
+            )
+        return said
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(repr(n) for n in names[:NAMED])
+    return shown + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
+def pair(
+    before: RunScores, after: RunScores, rows: tuple[I64 | None, I64 | None] = (None, None)
+) -> Pairs:
+    """Bring two runs together, case by case.
+
+    Inside a case each language is compared with itself: the mean over repeats on either side,
+    then the mean over the languages that both have a value for. So a run that was recorded in
+    other languages, or with more repeats of one of them, does not look better or worse for it.
+
+    Parameters
+    ----------
+    before, after : scored together, so that codes of cases are the same.
+    rows : rankings of a slice, of either run; None for all.
+    """
+    own = by_case(before, rows[0]), by_case(after, rows[1])
+    if before.lang is None and after.lang is None:
+        inner = own
+    else:
+        langs: dict[str | None, int] = {}
+        inner = tuple(
+            _variants(run, part, langs) for run, part in zip((before, after), rows, strict=True)
+        )
+    cases = np.union1d(own[0].keys, own[1].keys)
+    left, right = inner
+    keys, at_left, at_right = np.intersect1d(
+        left.keys, right.keys, assume_unique=True, return_indices=True
+    )
+    states = np.where(
+        (left.states[:, at_left] == schema.OK) & (right.states[:, at_right] == schema.OK),
+        np.int8(schema.OK), np.int8(schema.MISSING),
+    )  # fmt: skip
+    shared = keys if inner is own else keys // _LANGS
+    sides = [
+        reduce(g.values[:, at], states, shared) for g, at in ((left, at_left), (right, at_right))
+    ]
+    place = np.searchsorted(cases, sides[0].keys)
+    shape = (left.values.shape[0], cases.size)
+    values = [np.full(shape, np.nan) for _ in sides]
+    for out, side in zip(values, sides, strict=True):
+        out[:, place] = side.values
+    return Pairs(cases, values[0], values[1], ~np.isnan(values[0]), own)
+
+
+_LANGS = 1 << 20
+
+
+def _variants(run: RunScores, rows: I64 | None, langs: dict[str | None, int]) -> Groups:
+    """A run by case and language; the codes of languages grow in `langs`."""
+    n = run.case_of.size
+    own = np.fromiter(
+        (langs.setdefault(lang, len(langs)) for lang in run.lang or [None] * n), np.int64, n
+    )
+    keys = run.case_of * _LANGS + own
+    part = slice(None) if rows is None else rows
+    return reduce(run.values[:, part], run.states[:, part], keys[part])
+
+
+def unmatched(
+    before: RunScores, after: RunScores, missing: tuple[list[str], list[str]]
+) -> Unmatched:
+    """What only one of two runs has.
+
+    Parameters
+    ----------
+    missing : judged cases without a ranking, of either run.
+    """
+    sides: list[dict[str, dict[str | None, int]]] = []
+    for run in (before, after):
+        found: dict[str, dict[str | None, int]] = {}
+        langs = run.lang or [None] * run.case_of.size
+        absent = run.row_of < 0 if run.traces is not None else np.zeros(run.case_of.size, np.bool_)
+        for code, lang, gone in zip(run.case_of.tolist(), langs, absent.tolist(), strict=True):
+            own = found.setdefault(run.case_names[code], {})
+            own[lang] = own.get(lang, 0) + (not gone)
+        sides.append(found)
+    left, right = sides
+    both = [case for case in left if case in right]
+    lost = tuple(sorted(set(mine) - set(other)) for mine, other in (missing, missing[::-1]))
+    gone = {*missing[0], *missing[1]}
+    return Unmatched(
+        ([c for c in left if c not in right], [c for c in right if c not in left]),
+        ([c for c in both if left[c].keys() - right[c].keys()],
+         [c for c in both if right[c].keys() - left[c].keys()]),
+        (lost[0], lost[1]),
+        [
+            c for c in both if c not in gone
+            and any(left[c][lang] != right[c][lang] for lang in left[c].keys() & right[c].keys())
+        ],
+    )  # fmt: skip
+
+
+def refuse(found: Unmatched, where: tuple[str, str]) -> None:
+    """Stop where two runs are not of the same cases, languages and repeats.
+
+    Raises
+    ------
+    InputError
+        If they are not; the message says what differs.
+    """
+    if said := found.sentences():
+        raise InputError(
+            where[1], "; ".join(said), f"the cases, languages and repeats of {where[0]}",
+            "compare what both have with --unmatched leave",
+        )  # fmt: skip

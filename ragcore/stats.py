@@ -1,0 +1,145 @@
+"""Paired statistics: a difference, its exact interval and p-value, and why if there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ragcore.errors import UsageError
+from ragcore_kernels.binomial import clopper_pearson
+from ragcore_kernels.layout import F64, I64
+from ragcore_kernels.resample import exact_sum, mean_interval
+from ragcore_kernels.signs import sign_flip
+from ragcore_kernels.strata import stratified_interval
+
+TEST = "paired sign-flip"
+SIDES = "two-sided"
+
+
+@dataclass(frozen=True)
+class Paired:
+    """What n paired differences say.
+
+    Attributes
+    ----------
+    n : cases with a value on both sides.
+    delta : mean difference, candidate less baseline; None without a case.
+    low, high, method : exact percentile bootstrap interval of the mean, resampling cases; None
+        for fewer than two cases. `method` says ``exact``, or the bound that is certified.
+    p_value, p_method : exact two-sided paired sign-flip (randomisation) test.
+    wins, losses, ties : cases by the sign of their difference.
+    before, after : means of both sides over the same cases.
+    reason : in words, why there is no interval or what weakens it; "" if there is nothing to say.
+    """
+
+    n: int
+    delta: float | None
+    low: float | None
+    high: float | None
+    method: str | None
+    p_value: float | None
+    p_method: str | None
+    wins: int
+    losses: int
+    ties: int
+    before: float | None = None
+    after: float | None = None
+    reason: str = ""
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """Which test this is, so that a number never stands without it."""
+        return {
+            "test": TEST, "sidedness": SIDES, "n": self.n,
+            "resamples": (self.p_method or "none").split("±")[0], "seed": None,
+            "interval": "percentile bootstrap of cases", "correction": "none",
+        }  # fmt: skip
+
+
+def paired(a: Any, b: Any, level: float = 0.95) -> Paired:
+    """Compare values of two systems on the same cases.
+
+    Parameters
+    ----------
+    a, b : ``{case: value}``, joined by case, or sequences of one length, joined by position;
+        `a` is the baseline. None and NaN are no value.
+    level : of the interval.
+
+    Returns
+    -------
+    Paired
+        Of `b` less `a`, over the cases that both have a value for.
+
+    Raises
+    ------
+    UsageError
+        If one is a mapping and the other is not, or lengths differ.
+    """
+    if isinstance(a, Mapping) != isinstance(b, Mapping):
+        raise UsageError("one side has case ids and the other has not", "give both by case id")
+    if isinstance(a, Mapping):
+        cases = [case for case in a if case in b]
+        left, right = [a[c] for c in cases], [b[c] for c in cases]
+    else:
+        left, right = list(a), list(b)
+        if len(left) != len(right):
+            raise UsageError(
+                f"{len(left)} values against {len(right)}", "pair them by case: {case: value}"
+            )
+    before, after = _floats(left), _floats(right)
+    both = ~(np.isnan(before) | np.isnan(after))
+    return differences(before[both], after[both], level)
+
+
+def _floats(values: Sequence[Any]) -> F64:
+    return np.array([math.nan if v is None else v for v in values], np.float64)
+
+
+def differences(before: F64, after: F64, level: float = 0.95, strata: I64 | None = None) -> Paired:
+    """As `paired`, of arrays of finite numbers.
+
+    Parameters
+    ----------
+    strata : (n,), code of each case's stratum; cases are then resampled inside theirs.
+    """
+    deltas = after - before
+    n = deltas.size
+    if n == 0:
+        return Paired(0, None, None, None, None, None, None, 0, 0, 0, reason="no case in common")
+    wins, losses = int((deltas > 0).sum()), int((deltas < 0).sum())
+    counted = wins, losses, n - wins - losses
+    means = mean(before), mean(after)
+    delta = mean(deltas)
+    if n == 1:
+        return Paired(1, delta, None, None, None, None, None, *counted, *means, reason="n=1")
+    if strata is None:
+        interval = mean_interval(deltas, level)
+    else:
+        interval = stratified_interval(deltas, strata, level)
+    test = sign_flip(deltas)
+    return Paired(
+        n, delta, interval.low, interval.high, interval.method, test.p_value, test.method,
+        *counted, *means, _reason(deltas, level),
+    )  # fmt: skip
+
+
+def mean(values: F64) -> float:
+    """Correctly rounded sum over n; equal values keep theirs."""
+    middle = exact_sum(values) / values.size
+    return min(max(middle, float(values.min())), float(values.max()))
+
+
+def _reason(deltas: F64, level: float) -> str:
+    """What an interval without width does not say."""
+    first = float(deltas[0])
+    if not (deltas == first).all():
+        return ""
+    most = clopper_pearson(0, deltas.size, level)[1]
+    sure = f"({100 * level:.10g}%, Clopper-Pearson)"
+    if first == 0.0:
+        return f"no case differs; up to {most:.3f} of all cases may {sure}"
+    return f"every case differs by {first:.4g}; up to {most:.3f} of all cases may not {sure}"

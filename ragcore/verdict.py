@@ -1,0 +1,127 @@
+"""Adopt, reject or neither: what a registered plan says about one comparison, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ragcore.plan import Plan
+from ragcore.saturation import Saturation
+from ragcore.stats import Paired
+
+ADOPT, REJECT, NOISE, SATURATED, PRODUCT, BLOCKED = (
+    "adopt", "reject", "inconclusive: noise", "inconclusive: saturated", "product decision",
+    "blocked",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a plan says, with its reasons.
+
+    Attributes
+    ----------
+    verdict : one of the six of this module; "" without a registered primary measure.
+    primary : the measure that decided, "" if none could.
+    reasons : sentences, the decisive one first.
+    """
+
+    verdict: str
+    primary: str
+    reasons: tuple[str, ...]
+
+
+def decide(
+    plan: Plan,
+    found: Mapping[str, Paired],
+    room: Mapping[str, Saturation],
+    violated: tuple[str, ...] = (),
+    latency: tuple[float, float] | None = None,
+    kind: str = "",
+) -> Verdict:
+    """Apply a plan to one candidate.
+
+    Parameters
+    ----------
+    plan : the first of its primary measures that is live decides; guards must hold.
+    found, room : of each measure over all cases.
+    violated : hard gates that failed.
+    latency : p95 of baseline and candidate in microseconds, if both were timed.
+    kind : of the suite; a development suite bears no claim, and the reasons say so.
+
+    Notes
+    -----
+    A guard with a margin holds if the interval of its difference ends above -margin, regressed
+    if it lies below, and is uncertain in between; without a margin it holds from 0 up.
+    """
+    reasons: list[str] = []
+    primary = ""
+    for name in plan.primary:
+        state = room.get(name)
+        if name not in found or found[name].n == 0:
+            reasons.append(f"{name} has no case on both sides")
+        elif state is None or not state.state or state.live:
+            primary = name
+            break
+        else:
+            reasons.append(f"{name} is {state}")
+    asides = [*reasons, *_remarks(latency, kind)]
+    if violated:
+        said = tuple(f"hard gate failed: {gate}" for gate in violated)
+        return Verdict(BLOCKED, primary, (*said, *asides))
+    if not plan.primary:
+        return Verdict("", "", ("no primary measure is registered, so nothing decides", *asides))
+    if not primary:
+        return Verdict(SATURATED, "", ("no primary measure can show a difference", *asides))
+    one = found[primary]
+    verdict, why = _moved(primary, one, plan.margins.get(primary, 0.0))
+    regressed, uncertain = _guards(plan, found)
+    if regressed:
+        return Verdict(REJECT, primary, (*regressed, why, *asides))
+    if verdict != ADOPT:
+        return Verdict(verdict, primary, (why, *uncertain, *asides))
+    if uncertain:
+        return Verdict(NOISE, primary, (*uncertain, why, *asides))
+    if latency and latency[0] > 0 and latency[1] / latency[0] > plan.p95_ratio:
+        ratio = f"p95 grows {latency[1] / latency[0]:.2f} times, above {plan.p95_ratio:g}"
+        return Verdict(PRODUCT, primary, (ratio, why, *asides))
+    return Verdict(ADOPT, primary, (why, *asides))
+
+
+def _moved(name: str, one: Paired, margin: float) -> tuple[str, str]:
+    """What the interval of the primary measure says."""
+    if one.low is None or one.high is None or one.delta is None:
+        return NOISE, f"{name}: no interval ({one.reason})"
+    text = f"{name} {one.delta:+.4f} [{one.low:.4f}, {one.high:.4f}] over {one.n} cases"
+    if one.low > margin:
+        return ADOPT, f"{text}: above {margin:g}"
+    if one.high < 0:
+        return REJECT, f"{text}: below 0"
+    if one.low > 0:
+        return NOISE, f"{text}: above 0, but not above its margin of {margin:g}"
+    return NOISE, f"{text}: the interval includes 0"
+
+
+def _guards(plan: Plan, found: Mapping[str, Paired]) -> tuple[list[str], list[str]]:
+    """Guards that regressed, and those of which it is not known."""
+    regressed, uncertain = [], []
+    for name, margin in plan.guards.items():
+        one = found.get(name)
+        if one is None or one.delta is None or one.low is None or one.high is None:
+            uncertain.append(f"guard {name}: no interval")
+            continue
+        text = f"guard {name} {one.delta:+.4f} [{one.low:.4f}, {one.high:.4f}]"
+        if one.high < -margin:
+            regressed.append(f"{text} regressed beyond its margin of {margin:g}")
+        elif one.low < -margin and not (margin == 0.0 and one.delta >= 0.0):
+            uncertain.append(f"{text} may have regressed beyond its margin of {margin:g}")
+    return regressed, uncertain
+
+
+def _remarks(latency: tuple[float, float] | None, kind: str) -> list[str]:
+    said = []
+    if latency and latency[0] > 0:
+        said.append(f"p95 {latency[0] / 1e3:.4g} ms -> {latency[1] / 1e3:.4g} ms")
+    if kind.startswith("development"):
+        said.append("a development suite: it bears no claim about quality in production")
+    return said
