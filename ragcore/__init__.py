@@ -8,13 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ragcore.compare import compare
+    from ragcore.comparison import Comparison
     from ragcore.score import score
     from ragcore.scores import Scores
+    from ragcore.stats import paired
 
 __version__ = "0.1.0"
-__all__ = ["Scores", "__version__", "score"]
+__all__ = ["Comparison", "Scores", "__version__", "compare", "paired", "score"]
 
-_HOMES = {"score": "ragcore.score", "Scores": "ragcore.scores"}
+_HOMES = {
+    "score": "ragcore.score", "Scores": "ragcore.scores", "compare": "ragcore.compare",
+    "Comparison": "ragcore.comparison", "paired": "ragcore.stats",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

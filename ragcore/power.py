@@ -16,8 +16,8 @@ import numpy as np
 
 from ragcore.errors import UsageError
 from ragcore_kernels.binomial import binomial_masses, binomial_tail, least_count
-from ragcore_kernels.layout import F64, I64
-from ragcore_kernels.tails import zero_tail
+from ragcore_kernels.layout import I64
+from ragcore_kernels.trinomial import sum_ends
 
 TESTS = ("interval", "sign-flip")
 MOST_CASES = 1_000_000
@@ -210,32 +210,30 @@ def _needed(n: int, level: float, test: str, low: int, high: int) -> tuple[int, 
         return low, out
     guess = 0
     for m in range(low, high + 1):
-        guess = _least_wins(n, m, tail, guess)
+        guess = _least_wins(n, m, tail * (1 - 1e-12), guess)
         out[m - low] = guess
     return low, out
 
 
 def _least_wins(n: int, m: int, tail: float, guess: int) -> int:
-    """Least wins of m discordant among n cases whose interval lies above 0, m + 1 for none.
-
-    The interval lies above 0 if resampled sums are 0 or less with probability below `tail`.
-    """
-
-    def above(k: int) -> bool:
-        return zero_tail(k, n - m, m - k) < tail * (1 - 1e-12)
-
-    k = min(max(guess, m // 2), m)
-    if m == 0 or not above(m):
+    """Least wins of m discordant among n cases whose interval lies above 0, m + 1 for none."""
+    if n < 2 or m == 0 or not _above(m, n - m, 0, tail):
         return m + 1
-    while k > 0 and above(k - 1):
+    k = min(max(guess, m // 2), m)
+    while k > 0 and _above(k - 1, n - m, m - k + 1, tail):
         k -= 1
-    while not above(k):
+    while not _above(k, n - m, m - k, tail):
         k += 1
     return k
 
 
-def masses(n: int, p: float) -> F64:
-    """Probabilities of 0..n successes."""
-    out = np.empty(n + 1)
-    binomial_masses(n, p, 1.0 - p, out)
-    return out
+def _above(wins: int, ties: int, losses: int, tail: float) -> bool:
+    """Whether the exact percentile interval of the mean difference lies above 0."""
+    if losses == 0:
+        return wins > 0 and (ties == 0 or sum_ends(ties, wins, 0, tail, tail)[0] > 0)
+    if wins == 0:
+        return False
+    n = wins + ties + losses
+    if ties == 0:
+        return 2 * sum_ends(losses, wins, 0, tail, tail)[0] > n
+    return sum_ends(losses, ties, wins, tail, tail)[0] > n

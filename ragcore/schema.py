@@ -358,6 +358,19 @@ PAIRS = pa.schema(
 )
 """Output of a comparison, one row = candidate x baseline x case x measure: the columns of `SCORES`
 for the candidate's case, languages and repeats averaged, and what the baseline had."""
+POWER = pa.schema(
+    [
+        ("test", pa.string()),
+        ("n", pa.int64()),
+        ("discordance", pa.float64()),
+        ("difference", pa.float64()),
+        ("power", pa.float64()),
+        ("level", pa.float64()),
+        ("target", pa.float64()),
+        ("reason", pa.string()),
+    ]
+)
+"""Output of `ragcore power`, one row a test."""
 OUTCOMES = ("win", "loss", "tie", "unpaired")
 
 # The flat form of a run and of judgements: names that data frames and other tools use.
