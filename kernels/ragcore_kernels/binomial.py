@@ -147,6 +147,19 @@ def binomial_tail(k: int, n: int, p: float, q: float) -> float:
 
 
 @kernel
+def binomial_masses(n: int, p: float, q: float, out: F64) -> None:
+    """P(K = k) for every k.
+
+    Parameters
+    ----------
+    n, p, q : as for `binomial_mass`.
+    out : (n + 1,), filled.
+    """
+    for k in range(n + 1):
+        out[k] = _mass(k, n, p, q)
+
+
+@kernel
 def _log_end(k: int, n: int, share: float, guess: float) -> float:
     """Logarithm of the p with ``P(K >= k) = share``, 1 <= k <= n, share < 1/2.
 

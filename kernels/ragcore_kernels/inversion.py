@@ -298,3 +298,6 @@ def transform(
                 at += 1
             done += count
     return slack
+
+
+turns, take = _turns, _take  # for module `flips`, which searches in the same way

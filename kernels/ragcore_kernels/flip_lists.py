@@ -1,0 +1,208 @@
+"""Tail of a sum with random signs by listing its values: for few cases or few values."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragcore_kernels._jit import inline, kernel
+from ragcore_kernels.binomial import binomial_masses
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+
+@inline
+def _scaled(ways: F64) -> int:
+    """Halve `ways` until none is above 2**200; how often."""
+    top = 0.0
+    for i in range(ways.size):
+        top = max(top, ways[i])
+    if top <= 2.0**200:
+        return 0
+    halvings = int(math.log2(top)) - 100
+    factor = 2.0**-halvings
+    for i in range(ways.size):
+        ways[i] *= factor
+    return halvings
+
+
+@kernel
+def count_subsets(points: I64, counts: I64, ways: F64, more: F64) -> int:
+    """Count the sets of cases whose points add up to 0, 1, ... at most.
+
+    Parameters
+    ----------
+    points : (n_values,), above 0, in ascending order.
+    counts : (n_values,), cases with each.
+    ways, more : (limit + 1,), `ways` zeroed, `more` scratch. One of both is filled.
+
+    Returns
+    -------
+    e, if the numbers are in `ways` and are to be multiplied by 2**e; ``-1 - e`` if in `more`.
+
+    Notes
+    -----
+    Terms are positive: relative error below 1e-16 times the number of cases.
+    """
+    limit = ways.size - 1
+    ways[0] = 1.0
+    top, steps, halvings, swapped = np.int64(0), 0, 0, False
+    for j in range(points.size):
+        v = points[j]
+        if v > limit:
+            break
+        for _ in range(counts[j]):
+            top = min(top + v, limit)
+            for i in range(v):
+                more[i] = ways[i]
+            for i in range(top + 1 - v):
+                more[i + v] = ways[i + v] + ways[i]
+            for i in range(top + 1, min(top + v, limit) + 1):
+                more[i] = 0.0
+            ways, more = more, ways
+            swapped = not swapped
+            steps += 1
+            if steps % 256 == 0:
+                halvings += _scaled(ways)
+    return -1 - halvings if swapped else halvings
+
+
+@kernel
+def signed_sums(values: F64, sums: F64, more: F64) -> None:
+    """List the sums of values with either sign, in ascending order.
+
+    Parameters
+    ----------
+    values : (m,), none negative.
+    sums, more : (2**m,), filled; scratch.
+    """
+    swap = values.size & 1
+    here, there = (more, sums) if swap else (sums, more)
+    here[0] = 0.0
+    size = 1
+    for v in values:
+        a, b = 0, 0
+        for i in range(2 * size):  # merge here - v with here + v, without a branch to guess
+            low = here[min(a, size - 1)] - v
+            high = here[b] + v
+            first = a < size and low <= high
+            there[i] = low if first else high
+            a += 1 if first else 0
+            b += 0 if first else 1
+        here, there = there, here
+        size *= 2
+
+
+@kernel
+def count_pairs(a: F64, b: F64, least: float) -> int:
+    """How many pairs of an element of `a` and one of `b` add up to `least` or more.
+
+    Parameters
+    ----------
+    a, b : (n_a,), (n_b,), both in ascending order.
+    least : in their unit.
+    """
+    total, j = np.int64(0), b.size
+    for i in range(a.size):
+        while j > 0 and a[i] + b[j - 1] >= least:
+            j -= 1
+        total += b.size - j
+    return total
+
+
+@kernel
+def weigh_pairs(a: F64, weights: F64, b: F64, beyond: F64, least: float) -> float:
+    """Probability that A + B is `least` or more.
+
+    Parameters
+    ----------
+    a, weights : (n_a,), values of A in ascending order; their probabilities.
+    b, beyond : (n_b,), values of B in ascending order; P(B >= b).
+    least : in their unit.
+    """
+    total, j = 0.0, b.size
+    for i in range(a.size):
+        while j > 0 and a[i] + b[j - 1] >= least:
+            j -= 1
+        if j < b.size:
+            total += weights[i] * beyond[j]
+    return total
+
+
+def subset_tail(points: I64, counts: I64, limit: int) -> tuple[float, int]:
+    """Probability, as a mantissa and a power of two, that a random subset adds up to `limit`.
+
+    Parameters
+    ----------
+    points, counts : as for `count_subsets`; each case is in the subset with probability 1/2.
+    limit : greatest sum that counts.
+    """
+    ways, more = np.zeros(limit + 1), np.zeros(limit + 1)
+    halvings = int(count_subsets(points, counts, ways, more))
+    if halvings < 0:
+        ways, halvings = more, -1 - halvings
+    return float(ways.sum()), halvings - int(counts.sum())
+
+
+def half_tail(values: F64, least: float) -> float:
+    """P(T >= least) from all sums of either half of the values; up to 40 of them.
+
+    Parameters
+    ----------
+    values : (m,), above 0.
+    least : in their unit.
+    """
+    m = values.size
+    halves = []
+    for part in (values[0::2], values[1::2]):
+        sums, more = np.empty(1 << part.size), np.empty(1 << part.size)
+        signed_sums(np.ascontiguousarray(part), sums, more)
+        halves.append(sums)
+    return math.ldexp(float(count_pairs(halves[0], halves[1], least)), -m)
+
+
+def group_sizes(counts: I64) -> tuple[list[int], list[int], int]:
+    """Split the distinct values into two groups, and how many sums the larger group has."""
+    order = np.argsort(-counts, kind="stable").tolist()
+    groups: tuple[list[int], list[int]] = ([], [])
+    sizes = [1, 1]
+    for j in order:
+        side = 0 if sizes[0] <= sizes[1] else 1
+        groups[side].append(j)
+        sizes[side] *= int(counts[j]) + 1
+    return groups[0], groups[1], max(sizes)
+
+
+def _group(values: F64, counts: I64, chosen: list[int]) -> tuple[F64, F64]:
+    """Every sum of a group in ascending order, and its probability."""
+    sums, weights = np.zeros(1), np.ones(1)
+    for j in chosen:
+        count = int(counts[j])
+        masses = np.empty(count + 1)
+        binomial_masses(count, 0.5, 0.5, masses)
+        shifts = (2.0 * np.arange(count + 1) - count) * values[j]
+        sums = (shifts[:, None] + sums).ravel()
+        weights = (masses[:, None] * weights).ravel()
+        order = np.argsort(sums, kind="stable")
+        sums, weights = sums[order], weights[order]
+    return sums, weights
+
+
+def grouped_tail(
+    values: F64, counts: I64, groups: tuple[list[int], list[int]], least: float
+) -> float:
+    """P(T >= least) from all sums of either group of values, each with its probability.
+
+    Parameters
+    ----------
+    values, counts : (n_values,), above 0; how often each occurs.
+    groups : positions of the values of either group, see `group_sizes`.
+    least : in the unit of the values.
+    """
+    a, weights = _group(values, counts, groups[0])
+    b, others = _group(values, counts, groups[1])
+    beyond = np.cumsum(others[::-1])[::-1]
+    return float(weigh_pairs(a, weights, b, np.ascontiguousarray(beyond), least))

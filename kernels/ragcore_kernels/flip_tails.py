@@ -1,0 +1,310 @@
+"""Two-sided p-value of a sum with random signs: which way to take, and how far to go on it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragcore_kernels._jit import kernel
+from ragcore_kernels.binomial import LEAST_P
+from ragcore_kernels.flip_lists import group_sizes, grouped_tail, half_tail, subset_tail
+from ragcore_kernels.flips import scan_cosines, tail
+from ragcore_kernels.lattice import exact_sum
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+_TIE = 1e-14  # of the sum of magnitudes: sums of doubles this near are equal
+_FAR = 4.5  # deviations beyond which the signs lean
+_LOG_TAIL = 42.0  # e**-42 = 6e-19 is left outside the period, and of frequencies left out
+_ROUGH_TAIL = 25.0  # the same off a lattice, where there is a bound anyway
+_RESOLUTION = 1e-6  # aim of the bound off a lattice
+_FEW_STEPS, _MANY_STEPS = 1_000_000, 30_000_000
+_MAX_HALVED, _SHORT_HALVED = 40, 30
+_MAX_GROUP, _SHORT_GROUP = 1 << 15, 1 << 10
+_MAX_RUNS = 1 << 13
+_MAX_NS = 5e6
+_SCAN_NS, _TERM_NS = 0.6, 4.0
+_MAX_LATTICE_NS = 3e7
+_BINS = 4096
+
+
+@kernel
+def moments(x: F64, counts: I64, out: F64) -> None:
+    """Cases, sum and sum of squares.
+
+    Parameters
+    ----------
+    x, counts : (n_values,)
+    out : (3,), filled.
+    """
+    out[:] = 0.0
+    for j in range(x.size):
+        out[0] += counts[j]
+        out[1] += counts[j] * x[j]
+        out[2] += counts[j] * x[j] * x[j]
+
+
+@kernel
+def lean_towards(x: F64, counts: I64, t: float, gap: float, lean: F64, out: F64) -> None:
+    """Find h with ``sum of counts * x * tanh(h x) = t``, nearly, and what belongs to it.
+
+    Parameters
+    ----------
+    x, counts : (n_values,), magnitudes, above 0; how often each occurs.
+    t, gap : outcome, above 0; sum of magnitudes less t, above 0.
+    lean : (n_values,), filled with tanh(h x).
+    out : (4,), filled with h; the logarithm of ``E exp(h T) exp(-h t)``; the variance of T and
+        its mean less t under leaning signs. The former three are exact for h as it is.
+
+    Notes
+    -----
+    The left side is concave in h > 0 and starts below t: Newton's steps stay on one side.
+    """
+    total = 0.0
+    for j in range(x.size):
+        total += counts[j] * x[j] * x[j]
+    h = t / total
+    for _ in range(60):
+        mean, slope = 0.0, 0.0
+        for j in range(x.size):
+            s = math.tanh(h * x[j])
+            mean += counts[j] * x[j] * s
+            slope += counts[j] * x[j] * x[j] * (1.0 - s * s)
+        if slope <= 1e-9 * total or abs(t - mean) <= 0.01 * math.sqrt(slope):
+            break
+        h += (t - mean) / slope
+    log, mean, spread = h * gap, -t, 0.0
+    for j in range(x.size):
+        odds = math.exp(-2.0 * h * x[j])
+        lean[j] = -math.expm1(-2.0 * h * x[j]) / (1.0 + odds)
+        log += counts[j] * (math.log1p(odds) - math.log(2.0))
+        mean += counts[j] * x[j] * lean[j]
+        spread += counts[j] * x[j] * x[j] * 4.0 * odds / ((1.0 + odds) * (1.0 + odds))
+    out[0], out[1], out[2], out[3] = h, log, spread, mean
+
+
+@kernel
+def bin_weights(x: F64, counts: I64, lean: F64, n_bins: int, bins: F64) -> float:
+    """Gather values for the scan: centroids, and weights that are not too great.
+
+    Parameters
+    ----------
+    x, counts, lean : (n_values,), see `flips.tail`; x in ascending order.
+    n_bins : bins of equal width.
+    bins : (2, n_bins), filled with centroids and weights, 0.0 where a bin is empty.
+
+    Returns
+    -------
+    Weighted mean square of the distances of values from their centroid.
+    """
+    width = x[-1] / n_bins
+    cases = 0.0
+    for j in range(x.size):
+        cases += counts[j]
+    spread, first = 0.0, 0
+    for b in range(n_bins):
+        bins[0, b], bins[1, b] = 0.0, 0.0
+        last, total, count = first, 0.0, 0.0
+        while last < x.size and (x[last] < (b + 1) * width or b == n_bins - 1):
+            total += counts[last] * (x[last] - b * width)
+            count += counts[last]
+            last += 1
+        if last > first:
+            centre = b * width + total / count
+            weight = (1.0 - lean[last - 1] * lean[last - 1]) / cases
+            for j in range(first, last):
+                spread += weight * counts[j] * (x[j] - centre) * (x[j] - centre)
+            bins[0, b], bins[1, b] = centre, weight * count
+        first = last
+    return spread
+
+
+def lattice_tail(points: I64, counts: I64, t: int) -> tuple[float, float]:
+    """P(\\|T\\| >= t) for magnitudes on a lattice, and its bound.
+
+    Parameters
+    ----------
+    points, counts : (n_values,), at least two; whole magnitudes above 0 in ascending order; how
+        often each occurs.
+    t : outcome, of the parity of the sum; 0 or more.
+    """
+    if t == 0:
+        return 1.0, 0.0
+    m, total = int(counts.sum()), int(points @ counts)
+    below = (total - t) // 2  # P(T >= t) is that of cases worth no more than this being flipped
+    steps = m * (below + 1)
+    if steps > _FEW_STEPS:
+        x = points.astype(np.float64)
+        if m <= _SHORT_HALVED:
+            return 2.0 * half_tail(np.repeat(x, counts), t - 0.5), 0.0
+        *groups, longest = group_sizes(counts)
+        if longest <= _SHORT_GROUP:
+            return 2.0 * grouped_tail(x, counts, groups, t - 0.5), 0.0
+        found = _transformed(x, counts, float(t), float(total - t), True, steps * 0.5)
+        if found:
+            return found
+        if steps > _MANY_STEPS:
+            if m <= _MAX_HALVED:
+                return 2.0 * half_tail(np.repeat(x, counts), t - 0.5), 0.0
+            if longest <= _MAX_GROUP:
+                return 2.0 * grouped_tail(x, counts, groups, t - 0.5), 0.0
+            return _bracket(x, counts, t - 1.0, total - t + 1.0)
+    mantissa, power = subset_tail(points, counts, below)
+    return math.ldexp(mantissa, power + 1), 0.0
+
+
+def real_tail(x: F64, counts: I64, t: float) -> tuple[float, float]:
+    """P(\\|T\\| >= t) for magnitudes of any kind, and its bound.
+
+    Parameters
+    ----------
+    x, counts : (n_values,), magnitudes above 0 in ascending order; how often each occurs.
+    t : outcome, 0 or more; sums within 1e-14 of the sum of magnitudes are equal.
+    """
+    m, total = int(counts.sum()), exact_sum(counts * x)
+    tie = _TIE * total
+    if t <= tie:
+        return 1.0, 0.0
+    if t >= total - tie:
+        return math.ldexp(1.0, 1 - m), 0.0
+    if m <= _MAX_HALVED and m < x.size + 2:
+        return 2.0 * half_tail(np.repeat(x, counts), t - tie), 0.0
+    *groups, longest = group_sizes(counts)
+    if longest <= _MAX_GROUP:
+        return 2.0 * grouped_tail(x, counts, groups, t - tie), 0.0
+    if m <= _MAX_HALVED:
+        return 2.0 * half_tail(np.repeat(x, counts), t - tie), 0.0
+    return _bracket(x, counts, t, total - t)
+
+
+def _bracket(x: F64, counts: I64, t: float, gap: float) -> tuple[float, float]:
+    """P(\\|T\\| >= t) in the middle of a proved bracket, and half its width."""
+    return _transformed(x, counts, t, gap, False, math.inf)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What `flips.tail` is to sum, but for the frequencies.
+
+    Parameters
+    ----------
+    x, counts, lean, t, decay, length, period : as there.
+    cases : how many there are.
+    squares : sum of x**2 over the cases, with each weighted by the variance of its sign.
+    log_factor : of the expectation, to make it a probability.
+    log_tail : what is left out is this small, as a power of 1 / e.
+    """
+
+    x: F64
+    counts: I64
+    lean: F64
+    t: float
+    decay: float
+    length: float
+    period: float
+    cases: float
+    squares: float
+    log_factor: float
+    log_tail: float
+
+
+def _plan(x: F64, counts: I64, t: float, gap: float, on_lattice: bool) -> _Plan:
+    """Lean the signs if t is far out, and find a period."""
+    shape, lean, bent = np.empty(3), np.zeros(x.size), np.zeros(4)
+    moments(x, counts, shape)
+    m, total, squares = shape.tolist()
+    q = _LOG_TAIL if on_lattice else _ROUGH_TAIL
+    reach = math.sqrt(2.0 * q * squares)  # Hoeffding's bound, for leaning signs as well
+    if t <= _FAR * math.sqrt(squares):
+        decay, log_factor, length, off = 0.0, 0.0, 0.0, 0.0
+        period = 0.5 * (t + min(total, reach))
+    else:
+        lean_towards(x, counts, t, gap, lean, bent)
+        h, log_factor, squares, off = bent.tolist()
+        decay = 2.0 * h
+        linear = 2.0 * float(x[-1]) * q / 3.0  # Bernstein's
+        reach = min(reach, linear + math.sqrt(linear * linear + 2.0 * q * squares))
+        length = max(0.0, min(0.5 * min(gap, reach + off), (q + 8.0) / decay))
+        period = length + 0.5 * min(t + total, reach - off)
+    if on_lattice:
+        length, period = float(math.ceil(length)), float((math.ceil(period) + 3) | 1)
+    else:
+        period *= 1.001
+    return _Plan(x, counts, lean, t, decay, length, period, m, squares, log_factor, q)
+
+
+def _transformed(
+    x: F64, counts: I64, t: float, gap: float, on_lattice: bool, worth_ns: float
+) -> tuple[float, float] | None:
+    """P(\\|T\\| >= t) by the transform; None on a lattice if that would take longer than allowed.
+
+    `gap` is the sum of magnitudes less t.
+    """
+    plan = _plan(x, counts, t, gap, on_lattice)
+    if plan.log_factor < math.log(LEAST_P) - 1.0:
+        return 0.0, 0.0
+    m, period, q = plan.cases, plan.period, plan.log_tail
+    if on_lattice and period * (t + gap) >= 1 << 53:
+        return None
+    centres, p, spread = x, counts * (1.0 - plan.lean * plan.lean) / m, 0.0
+    if x.size > _BINS:
+        bins = np.empty((2, _BINS))
+        spread = bin_weights(x, counts, plan.lean, np.int64(_BINS), bins)
+        used = bins[1] > 0.0
+        centres, p = bins[0, used], bins[1, used]
+    floor = 2.0 * math.exp(-2.0 * q / m) - 2.0 + float(p.sum())
+    clear = floor - 1.5 * math.sqrt(0.5 * float(p @ p))  # what the sum of cosines mostly is below
+    root = math.sqrt(plan.squares / m)
+    cell = 1
+    if clear > 0.05:
+        cell = max(1, int(math.sqrt(8.0 * 0.35 * clear) * period / (math.tau * root)))
+    degree, last, most = 0, int(period) // 2, int(_MAX_LATTICE_NS / (_TERM_NS * x.size))
+    if on_lattice:
+        scan_ns = last / cell * centres.size * _SCAN_NS
+        if scan_ns + (last * x.size * _TERM_NS if cell <= 4 else 0.0) > min(worth_ns, _MAX_LATTICE_NS):
+            return None
+    else:
+        last, most = _affordable(plan, centres.size, cell, spread, clear)
+    runs, out = np.empty((2, _MAX_RUNS), np.int64), np.empty(3, np.int64)
+    kind = np.array([plan.squares / m, spread])
+    scan_cosines(centres, p, period, kind, cell, last, floor, most, runs, out)
+    n_runs, _, looked = out.tolist()
+    if on_lattice and looked < last:
+        return None
+    degree = 0 if on_lattice else looked
+    runs = np.ascontiguousarray(runs[:, :n_runs])
+    sums = np.empty(2)
+    tail(x, counts, plan.lean, t, plan.decay, plan.length, period, degree, runs, sums)
+    return _bounded(plan, sums, degree)
+
+
+def _affordable(
+    plan: _Plan, n_centres: int, cell: int, spread: float, clear: float
+) -> tuple[int, int]:
+    """Highest frequency to look at off a lattice, and how many may be summed."""
+    most = max(64, int(_MAX_NS / (_TERM_NS * plan.x.size)))
+    sigma = 0.5 * math.sqrt(plan.squares)
+    last = math.ceil(plan.period * 0.4 / (sigma * _RESOLUTION))
+    if cell <= 4:
+        return last, most
+    last = min(last, cell * max(16, int(_MAX_NS / (_SCAN_NS * n_centres))))
+    if spread > 0.0:  # beyond, bins could not tell whether a frequency matters
+        last = min(last, int(math.sqrt(0.6 * clear / spread) * plan.period / math.tau))
+    return max(last, 1), most
+
+
+def _bounded(plan: _Plan, sums: F64, degree: int) -> tuple[float, float]:
+    """Two-sided p-value and its bound, from the expectation and its error."""
+    factor = 2.0 * math.exp(plan.log_factor)
+    if degree == 0:
+        return factor * float(sums[0]), 0.0
+    slack = math.exp(-plan.log_tail) * (4.0 + math.log(degree)) + 1e-15 * (plan.cases + 100.0)
+    doubt = float(sums[1]) + slack
+    least = max(LEAST_P, math.ldexp(1.0, 1 - int(min(plan.cases, 1_000))))
+    low = min(max(factor * (float(sums[0]) - doubt), least), 1.0)
+    high = min(max(factor * (float(sums[0]) + doubt), low), 1.0)
+    return 0.5 * (low + high), 0.5 * (high - low)
