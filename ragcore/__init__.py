@@ -5,6 +5,8 @@ The verbs are loaded when first used, so that importing the package costs next t
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +30,17 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         value = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value  # `ragcore.score` is the verb, not the module of that name
+        globals()[name] = value
         return value
     raise AttributeError(f"module 'ragcore' has no attribute {name!r}")
+
+
+class _Package(ModuleType):
+    """A package whose verbs keep their names, though modules of the same names hold them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _HOMES or not isinstance(value, ModuleType):  # as the import system does
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -237,7 +237,7 @@ def _of_traces(gate: Gate, run: RunScores, m: int, name: str, part: Any) -> Resu
     plain = _judged(gate, run.name, name, found)
     if plain.status == FAIL:
         at = np.flatnonzero(run.states[m, part] == schema.OK)
-        worst = at[values.argmax() if gate.rises is not True else values.argmin()]
+        worst = at[values.argmin() if gate.field == "min" else values.argmax()]
         case = run.case_names[int(run.case_of[part][worst])]
         return Result(gate, run.name, name, FAIL, found, f"for example case {case!r}")
     if bad:

@@ -98,7 +98,7 @@ def parse_gates(texts: Iterable[str], hard: bool = False) -> list[Gate]:
 
 def _one(text: str, hard: bool) -> Gate:
     match = _EXPRESSION.fullmatch(text.strip())
-    if match is None:
+    if match is None or match["left"].strip()[-1:] in tuple("=<>!"):
         raise UsageError(
             f"gate {text!r} cannot be read", "for example 'nDCG@10 >= 0.4' or "
             "'delta(R@5).ci_low > -0.01'",

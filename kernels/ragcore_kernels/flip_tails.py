@@ -265,7 +265,9 @@ def _transformed(
     degree, last, most = 0, int(period) // 2, int(_MAX_LATTICE_NS / (_TERM_NS * x.size))
     if on_lattice:
         scan_ns = last / cell * centres.size * _SCAN_NS
-        if scan_ns + (last * x.size * _TERM_NS if cell <= 4 else 0.0) > min(worth_ns, _MAX_LATTICE_NS):
+        if scan_ns + (last * x.size * _TERM_NS if cell <= 4 else 0.0) > min(
+            worth_ns, _MAX_LATTICE_NS
+        ):
             return None
     else:
         last, most = _affordable(plan, centres.size, cell, spread, clear)

@@ -24,6 +24,7 @@ __all__ = ["SignTest", "sign_flip"]
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
+
 @kernel
 def _one_magnitude(values: F64, out: I64) -> bool:
     """Whether all values but zeros have one magnitude.
