@@ -51,20 +51,11 @@ def decide(
 
     Notes
     -----
+    Where no measure is live, a floored one decides: a gain shows there, only a loss does not.
     A guard with a margin holds if the interval of its difference ends above -margin, regressed
     if it lies below, and is uncertain in between; without a margin it holds from 0 up.
     """
-    reasons: list[str] = []
-    primary = ""
-    for name in plan.primary:
-        state = room.get(name)
-        if name not in found or found[name].n == 0:
-            reasons.append(f"{name} has no case on both sides")
-        elif state is None or not state.state or state.live:
-            primary = name
-            break
-        else:
-            reasons.append(f"{name} is {state}")
+    primary, reasons = _deciding(plan, found, room)
     asides = [*reasons, *_remarks(latency, kind)]
     if violated:
         said = tuple(f"hard gate failed: {gate}" for gate in violated)
@@ -86,6 +77,24 @@ def decide(
         ratio = f"p95 grows {latency[1] / latency[0]:.2f} times, above {plan.p95_ratio:g}"
         return Verdict(PRODUCT, primary, (ratio, why, *asides))
     return Verdict(ADOPT, primary, (why, *asides))
+
+
+def _deciding(
+    plan: Plan, found: Mapping[str, Paired], room: Mapping[str, Saturation]
+) -> tuple[str, list[str]]:
+    """The primary measure that decides, "" for none, and what is wrong with those before it."""
+    reasons: list[str] = []
+    floored = ""
+    for name in plan.primary:
+        state = room.get(name)
+        if name not in found or found[name].n == 0:
+            reasons.append(f"{name} has no case on both sides")
+        elif state is None or not state.state or state.live:
+            return name, reasons
+        else:
+            reasons.append(f"{name} is {state}")
+            floored = floored or (name if state.state == "floored" else "")
+    return floored, reasons
 
 
 def _moved(name: str, one: Paired, margin: float) -> tuple[str, str]:
