@@ -76,22 +76,23 @@ def signed_sums(values: F64, sums: F64, more: F64) -> None:
 
     Parameters
     ----------
-    values : (m,), none negative.
+    values : (m,), above 0; m >= 1.
     sums, more : (2**m,), filled; scratch.
     """
-    swap = values.size & 1
-    here, there = (more, sums) if swap else (sums, more)
-    here[0] = 0.0
-    size = 1
-    for v in values:
-        a, b = 0, 0
-        for i in range(2 * size):  # merge here - v with here + v, without a branch to guess
-            low = here[min(a, size - 1)] - v
-            high = here[b] + v
-            first = a < size and low <= high
-            there[i] = low if first else high
-            a += 1 if first else 0
-            b += 0 if first else 1
+    here, there = (sums, more) if values.size & 1 else (more, sums)
+    here[0], here[1] = -values[0], values[0]
+    size = 2
+    for k in range(1, values.size):
+        v = values[k]
+        a, b = size - 1, size - 1
+        for i in range(size):  # merge here + v and here - v from the top; the rest is its mirror
+            high, low = here[b] + v, here[a] - v
+            first = 1 if high >= low else 0
+            top = high if high >= low else low
+            there[2 * size - 1 - i] = top
+            there[i] = -top
+            b -= first
+            a -= 1 - first
         here, there = there, here
         size *= 2
 
@@ -166,6 +167,8 @@ def half_tail(values: F64, least: float) -> float:
 
 def group_sizes(counts: I64) -> tuple[list[int], list[int], int]:
     """Split the distinct values into two groups, and how many sums the larger group has."""
+    if np.log2(counts + 1.0).sum() > 60.0:
+        return [], [], 1 << 30
     order = np.argsort(-counts, kind="stable").tolist()
     groups: tuple[list[int], list[int]] = ([], [])
     sizes = [1, 1]

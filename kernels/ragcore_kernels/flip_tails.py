@@ -21,13 +21,13 @@ _TIE = 1e-14  # of the sum of magnitudes: sums of doubles this near are equal
 _FAR = 4.5  # deviations beyond which the signs lean
 _LOG_TAIL = 42.0  # e**-42 = 6e-19 is left outside the period, and of frequencies left out
 _ROUGH_TAIL = 25.0  # the same off a lattice, where there is a bound anyway
-_RESOLUTION = 1e-6  # aim of the bound off a lattice
+_RESOLUTION = 1e-5  # aim of the bound off a lattice
 _FEW_STEPS, _MANY_STEPS = 1_000_000, 30_000_000
 _MAX_HALVED, _SHORT_HALVED = 40, 30
 _MAX_GROUP, _SHORT_GROUP = 1 << 15, 1 << 10
 _MAX_RUNS = 1 << 13
-_MAX_NS = 5e6
-_SCAN_NS, _TERM_NS = 0.6, 4.0
+_MAX_NS = 2.5e6
+_SCAN_NS = 0.8
 _MAX_LATTICE_NS = 3e7
 _BINS = 4096
 
@@ -144,7 +144,7 @@ def lattice_tail(points: I64, counts: I64, t: int) -> tuple[float, float]:
         *groups, longest = group_sizes(counts)
         if longest <= _SHORT_GROUP:
             return 2.0 * grouped_tail(x, counts, groups, t - 0.5), 0.0
-        found = _transformed(x, counts, float(t), float(total - t), True, steps * 0.5)
+        found = _transformed(x, counts, float(t), float(total - t), True, steps * 0.4)
         if found:
             return found
         if steps > _MANY_STEPS:
@@ -262,12 +262,10 @@ def _transformed(
     cell = 1
     if clear > 0.05:
         cell = max(1, int(math.sqrt(8.0 * 0.35 * clear) * period / (math.tau * root)))
-    degree, last, most = 0, int(period) // 2, int(_MAX_LATTICE_NS / (_TERM_NS * x.size))
     if on_lattice:
-        scan_ns = last / cell * centres.size * _SCAN_NS
-        if scan_ns + (last * x.size * _TERM_NS if cell <= 4 else 0.0) > min(
-            worth_ns, _MAX_LATTICE_NS
-        ):
+        limit_ns = min(worth_ns, _MAX_LATTICE_NS)
+        last, most = int(period) // 2, int(limit_ns / _term_ns(plan))
+        if (last > most) if cell <= 4 else (last / cell * centres.size * _SCAN_NS > limit_ns):
             return None
     else:
         last, most = _affordable(plan, centres.size, cell, spread, clear)
@@ -284,11 +282,17 @@ def _transformed(
     return _bounded(plan, sums, degree)
 
 
+def _term_ns(plan: _Plan) -> float:
+    """Nanoseconds for one frequency."""
+    value_ns = 0.8 + 0.15 * math.log2(plan.cases / plan.x.size)
+    return (1.0 if plan.decay == 0.0 else 2.0) * (45.0 + value_ns * plan.x.size)
+
+
 def _affordable(
     plan: _Plan, n_centres: int, cell: int, spread: float, clear: float
 ) -> tuple[int, int]:
     """Highest frequency to look at off a lattice, and how many may be summed."""
-    most = max(64, int(_MAX_NS / (_TERM_NS * plan.x.size)))
+    most = max(64, int(_MAX_NS / _term_ns(plan)))
     sigma = 0.5 * math.sqrt(plan.squares)
     last = math.ceil(plan.period * 0.4 / (sigma * _RESOLUTION))
     if cell <= 4:

@@ -43,6 +43,7 @@ I64 = NDArray[np.int64]
 _CHUNK = 1024
 _NEAR = 32
 _NEAR_VALUES = 512
+_KEPT = 1024
 
 
 @inline
@@ -191,21 +192,32 @@ def _raise_complex(re: F64, im: F64, power: int, count: int, out_re: F64, out_im
 
 @inline
 def _product_run(
-    x: F64, counts: I64, lean: F64, period: float, start: int, count: int, work: F64
+    x: F64,
+    counts: I64,
+    lean: F64,
+    period: float,
+    start: int,
+    count: int,
+    work: F64,
+    tables: F64,
 ) -> None:
     """Products over all values at `count` frequencies from `start`, into ``work[0]``, ``work[1]``.
 
     Parameters
     ----------
     x, counts, lean, period : as for `tail`.
-    work : (6, BLOCK), scratch but for its first two rows.
+    work : (4, BLOCK), scratch but for its first two rows.
+    tables : (n_values, 2, BLOCK), rotations by 0, 1, ... frequencies; or one for all, scratch.
     """
-    re, im, cosines, sines, a, b = work[0], work[1], work[2], work[3], work[4], work[5]
+    re, im, a, b = work[0], work[1], work[2], work[3]
     for i in range(count):
         re[i] = 1.0
         im[i] = 0.0
+    kept = tables.shape[0] > 1
     for j in range(x.size):
-        spiral(turns(x[j], 2.0 * period), count, cosines, sines)
+        cosines, sines = tables[j if kept else 0, 0], tables[j if kept else 0, 1]
+        if not kept:
+            spiral(turns(x[j], 2.0 * period), count, cosines, sines)
         angle = TURN * (turns(start * x[j], 2.0 * period))
         c, s = math.cos(angle), math.sin(angle)
         for i in range(count):
@@ -316,7 +328,16 @@ def tail(
     -----
     Leaving out a frequency whose \\|psi\\| is below e costs at most 2 e / k.
     """
-    work = np.empty((6, BLOCK))
+    work = np.empty((4, BLOCK))
+    longest, n_terms = np.int64(0), np.int64(0)
+    for r in range(runs.shape[1]):
+        longest = max(longest, min(runs[1, r], BLOCK))
+        n_terms += runs[1, r]
+    kept = x.size if n_terms > 2 * BLOCK and x.size <= _KEPT else 1
+    tables = np.empty((kept, 2, BLOCK))
+    if kept > 1:
+        for j in range(x.size):
+            spiral(turns(x[j], 2.0 * period), longest, tables[j, 0], tables[j, 1])
     upright = decay == 0.0
     out[1] = (1.0 if upright else 2.0) / period
     if upright:
@@ -331,7 +352,7 @@ def tail(
             count = min(BLOCK, runs[1, r] - base)
             near = min(count, _NEAR) if start == 1 and x.size <= _NEAR_VALUES else 0
             if near < count:
-                _product_run(x, counts, lean, period, start, count, work)
+                _product_run(x, counts, lean, period, start, count, work, tables)
             _near_run(x, counts, lean, period, near, work)
             for i in range(count):
                 k = start + i
