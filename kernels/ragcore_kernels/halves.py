@@ -1,4 +1,4 @@
-"""Small samples off a lattice: all sums of half the draws are listed, and pairs of them searched."""
+"""Small samples off a lattice: sums of half the draws are listed, pairs of them searched."""
 
 from __future__ import annotations
 

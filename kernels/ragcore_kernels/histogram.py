@@ -23,7 +23,7 @@ T = TypeVar("T")
 MAX_DISTINCT = 4096
 """Above this many distinct values a sample is resampled as bin centroids instead."""
 
-_BIN_BITS, _FIXED_BITS = 12, 40
+_BLOCK = 256
 _HASH = 0x9E3779B97F4A7C15
 
 
@@ -65,22 +65,14 @@ class Sample:
         return self.memo[name]
 
 
-def checked_values(values: ArrayLike) -> F64:
-    """`values` as a plain array of finite floats: contiguous, writable, of one dimension.
+def plain_values(values: ArrayLike) -> F64:
+    """`values` as an array of floats that kernels take: contiguous, writable, one dimension.
 
     Raises
     ------
     ValueError
-        If a value is not finite or `values` is not one-dimensional.
+        If `values` is not one-dimensional. The values themselves are not looked at.
     """
-    array = plain_values(values)
-    if not math.isfinite(float(np.abs(array).max(initial=0.0))):
-        refuse_values(array)
-    return array
-
-
-def plain_values(values: ArrayLike) -> F64:
-    """`checked_values` without a look at the values."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"values have shape {array.shape}; expected one dimension")
@@ -94,6 +86,53 @@ def refuse_values(array: F64) -> None:
     if broken.size:
         at = int(broken[0])
         raise ValueError(f"values[{at}] is {array[at]}; expected finite numbers")
+
+
+@kernel
+def count_few(values: F64, found: F64, counts: I64) -> int:
+    """Count distinct values, as long as there are at most three.
+
+    Parameters
+    ----------
+    values : (n,)
+    found, counts : (3,), filled: distinct values in ascending order, how often each occurs.
+
+    Returns
+    -------
+    How many distinct values there are, or -1 if more than three or if one is not finite.
+    """
+    kinds = 0
+    found[0], found[1], found[2] = math.nan, math.nan, math.nan
+    counts[0], counts[1], counts[2] = 0, 0, 0
+    for start in range(0, values.size, _BLOCK):
+        stop = min(values.size, start + _BLOCK)
+        a, b, c = found[0], found[1], found[2]
+        n_a, n_b, n_c = 0, 0, 0
+        for i in range(start, stop):
+            n_a += values[i] == a
+            n_b += values[i] == b
+            n_c += values[i] == c
+        if n_a + n_b + n_c == stop - start:  # nothing new, as in nearly every block
+            counts[0] += n_a
+            counts[1] += n_b
+            counts[2] += n_c
+            continue
+        for i in range(start, stop):
+            slot = 0
+            while slot < kinds and found[slot] != values[i]:
+                slot += 1
+            if slot == kinds:
+                if kinds == 3 or not math.isfinite(values[i]):
+                    return -1
+                found[slot] = values[i] + 0.0  # -0.0 joins 0.0
+                kinds += 1
+            counts[slot] += 1
+    for last in range(kinds - 1, 0, -1):
+        for i in range(last):
+            if found[i] > found[i + 1]:
+                found[i], found[i + 1] = found[i + 1], found[i]
+                counts[i], counts[i + 1] = counts[i + 1], counts[i]
+    return kinds
 
 
 @kernel
@@ -126,7 +165,7 @@ def _count_distinct(bits: I64, keys: I64, counts: I64, limit: int) -> int:
     return found
 
 
-def _few_distinct(array: F64) -> Sample | None:
+def few_distinct(array: F64) -> Sample | None:
     """Histogram of `array`, which has no -0.0, or None if it has above `MAX_DISTINCT` values."""
     limit = min(array.size, MAX_DISTINCT)
     slots = 1 << (2 * limit - 1).bit_length()
@@ -139,64 +178,8 @@ def _few_distinct(array: F64) -> Sample | None:
     return Sample(found[order], counts[used][order])
 
 
-@kernel
-def _fill_bins(
-    values: F64, weights: I64, least: float, scale: float, sums: I64, counts: I64
-) -> None:
-    """Sum and count of the values in each of 2**12 equal bins, in 40-bit fixed point.
-
-    Integers, so that the order of the values, and what was counted before, leaves no trace.
-
-    Parameters
-    ----------
-    values : (n,); n, or the sum of weights, <= 2**34.
-    weights : (n,), how often each value counts; empty if once.
-    least, scale : ``(value - least) * scale`` lies in [0, 2**40].
-    sums, counts : (2**12 + 1,), zeroed; filled.
-    """
-    for i in range(values.size):
-        weight = weights[i] if weights.size > 0 else 1
-        fixed = np.int64((values[i] - least) * scale + 0.5)
-        slot = fixed >> (_FIXED_BITS - _BIN_BITS)
-        sums[slot] += (fixed - (slot << (_FIXED_BITS - _BIN_BITS))) * weight
-        counts[slot] += weight
-
-
-def binned(values: F64, weights: I64) -> Sample | None:
-    """Centroids of 2**12 equal bins of `values`; None if their range is too small to be divided.
-
-    Parameters
-    ----------
-    values : (n,), in any order, not all equal.
-    weights : (n,), how often each value counts; empty if once.
-    """
-    least, greatest = float(values.min()), float(values.max())
-    scale = (1 << _FIXED_BITS) / (greatest - least)
-    if not math.isfinite(scale):  # a range of subnormal size
-        return None
-    sums = np.zeros((1 << _BIN_BITS) + 1, np.int64)
-    counts = np.zeros(sums.size, np.int64)
-    _fill_bins(values, weights, least, scale, sums, counts)
-    used = np.flatnonzero(counts)
-    inside = sums[used] / counts[used]
-    centroids = least + ((used << (_FIXED_BITS - _BIN_BITS)) + inside) / scale
-    width = (greatest - least) / (1 << _BIN_BITS)
-    return Sample(centroids, counts[used], width * width / 4)
-
-
-def distinct(values: F64) -> Sample:
-    """Distinct values and counts of finite `values` of shape (n,), n >= 1, within [-1, 1].
-
-    Up to `MAX_DISTINCT` distinct values are kept as they are (-0.0 joins 0.0). Beyond that they
-    are gathered into 2**12 equal bins; values then move by less than 2**-40 of the range plus a
-    displacement inside the bin whose mean is zero, see `Sample.spread`.
-    """
-    array = np.ascontiguousarray(values, dtype=np.float64) + 0.0
-    found = _few_distinct(array) or binned(array, np.empty(0, np.int64))
-    return found or _every_distinct(array)
-
-
-def _every_distinct(array: F64) -> Sample:
+def every_distinct(array: F64) -> Sample:
+    """Histogram of `array`, which has no -0.0, by sorting it."""
     values, counts = np.unique(array, return_counts=True)
     return Sample(values, counts.astype(np.int64))
 
@@ -217,10 +200,15 @@ def histogram(values: ArrayLike) -> Sample:
     ValueError
         If a value is not finite or `values` is not one-dimensional.
     """
-    array = checked_values(values) + 0.0
-    if array.size == 0:
-        return Sample(array, np.empty(0, np.int64))
-    return _few_distinct(array) or _every_distinct(array)
+    array = plain_values(values)
+    found, counts = np.empty(3), np.empty(3, np.int64)
+    kinds = int(count_few(array, found, counts))
+    if kinds >= 0:
+        return Sample(found[:kinds], counts[:kinds])
+    if not math.isfinite(float(np.abs(array).max())):
+        refuse_values(array)
+    array = array + 0.0  # -0.0 joins 0.0
+    return few_distinct(array) or every_distinct(array)
 
 
 def merge(samples: Iterable[Sample]) -> Sample:

@@ -9,14 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcore_kernels.histogram import (
-    MAX_DISTINCT,
-    Sample,
-    binned,
-    checked_sample,
-    distinct,
-    joined,
-)
+from ragcore_kernels.bins import binned, distinct
+from ragcore_kernels.histogram import MAX_DISTINCT, Sample, checked_sample, joined
 from ragcore_kernels.sums import exact_sum
 
 __all__ = [
@@ -180,9 +174,9 @@ def prepare(sample: Sample) -> Prepared:
 def _prepared(sample: Sample) -> Prepared:
     values, counts = sample.values, sample.counts
     exponent = _exponent(float(values[0]), float(values[-1]))
-    small = (
-        joined(np.ldexp(values, -exponent) + 0.0, counts) if exponent else Sample(values, counts)
-    )
+    if exponent:
+        values = np.ldexp(values, -exponent) + 0.0  # what falls below the least double is 0.0
+    small = joined(values, counts)
     if small.values.size > MAX_DISTINCT:
         small = binned(small.values, small.counts) or small
     return Prepared(small, exponent, common_lattice(small, exponent), int(counts.sum()))

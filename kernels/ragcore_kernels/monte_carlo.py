@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +39,7 @@ _TIE = 1e-12
 
 
 @inline
-def _mix(word: int) -> int:
+def _mix(word: Any) -> Any:
     """SplitMix64's output for a state, modulo 2**64."""
     word = (word ^ (word >> np.uint64(30))) * _FIRST
     word = (word ^ (word >> np.uint64(27))) * _SECOND

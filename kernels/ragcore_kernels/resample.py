@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragcore_kernels.halves import halves_ends, halves_of
-from ragcore_kernels.histogram import Sample, checked_sample, plain_values, refuse_values, sample_of
+from ragcore_kernels.histogram import Sample, count_few, plain_values, refuse_values, sample_of
 from ragcore_kernels.intervals import Interval, exponential, method_of
 from ragcore_kernels.lattice import Prepared, prepare, prepare_values
 from ragcore_kernels.monte_carlo import drawn_ends, fallback_replicates, monte_carlo_method
@@ -29,7 +29,7 @@ from ragcore_kernels.spectrum import (
     terms_of,
 )
 from ragcore_kernels.sums import exact_sum
-from ragcore_kernels.trinomial import count_few, few_lattice_ends, few_mean_ends, is_few
+from ragcore_kernels.trinomial import few_lattice_ends, few_mean_ends, is_few
 
 __all__ = [
     "Interval",
@@ -196,7 +196,7 @@ def _interval(
         return Interval(lattice.mean_of(sums[0], n), lattice.mean_of(sums[1], n), "exact", 0.0)
     turned = oriented(prepared)
     if turned.flip:
-        lower, upper, doubt = upper, lower, doubt[::-1]
+        lower, upper, doubt = upper, lower, (doubt[1], doubt[0])
     method, width = "", 0.0
     if halves := halves_of(turned.sample):
         low, high = halves_ends(halves, lower, upper)

@@ -27,7 +27,7 @@ LOG_TERM = 41.4
 RESOLUTION = 5e-7
 """Aim of the bound off a lattice, as a share of the range of the values."""
 
-FINENESS = 5e-4
+FINENESS = 2e-3
 """The same as a share of the deviation of the mean, where that asks for more."""
 
 _MAX_TERMS, _MAX_WORK = 1 << 18, 1 << 24

@@ -30,61 +30,13 @@ I64 = NDArray[np.int64]
 _LOG_TAIL = 50.0
 _GREAT, _SHRINK = 2.0**700, 2.0**-700
 _NEGLIGIBLE = 1e-19
-_BLOCK = 256
-
-
-@kernel
-def count_few(values: F64, found: F64, counts: I64) -> int:
-    """Count distinct values, as long as there are at most three.
-
-    Parameters
-    ----------
-    values : (n,)
-    found, counts : (3,), filled: distinct values in ascending order, how often each occurs.
-
-    Returns
-    -------
-    How many distinct values there are, or -1 if more than three or if one is not finite.
-    """
-    kinds = 0
-    found[0], found[1], found[2] = math.nan, math.nan, math.nan
-    counts[0], counts[1], counts[2] = 0, 0, 0
-    for start in range(0, values.size, _BLOCK):
-        stop = min(values.size, start + _BLOCK)
-        a, b, c = found[0], found[1], found[2]
-        n_a, n_b, n_c = 0, 0, 0
-        for i in range(start, stop):
-            n_a += values[i] == a
-            n_b += values[i] == b
-            n_c += values[i] == c
-        if n_a + n_b + n_c == stop - start:  # nothing new, as in nearly every block
-            counts[0] += n_a
-            counts[1] += n_b
-            counts[2] += n_c
-            continue
-        for i in range(start, stop):
-            slot = 0
-            while slot < kinds and found[slot] != values[i]:
-                slot += 1
-            if slot == kinds:
-                if kinds == 3 or not math.isfinite(values[i]):
-                    return -1
-                found[slot] = values[i] + 0.0  # -0.0 joins 0.0
-                kinds += 1
-            counts[slot] += 1
-    for last in range(kinds - 1, 0, -1):
-        for i in range(last):
-            if found[i] > found[i + 1]:
-                found[i], found[i + 1] = found[i + 1], found[i]
-                counts[i], counts[i + 1] = counts[i + 1], counts[i]
-    return kinds
 
 
 @inline
 def _bernstein(span: float, spread: float) -> int:
     """A sum of variance `spread` exceeds its mean by this with probability e**-50 at most."""
     linear = span * _LOG_TAIL / 3.0
-    return int(math.ceil(linear + math.sqrt(linear * linear + 2.0 * _LOG_TAIL * spread)))
+    return math.ceil(linear + math.sqrt(linear * linear + 2.0 * _LOG_TAIL * spread))
 
 
 @inline
