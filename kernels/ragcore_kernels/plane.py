@@ -279,18 +279,18 @@ def below_tops(tops: I64, period: int, mass: F64, waves: C128, runs: I64) -> flo
 
 @dataclass(frozen=True)
 class Plane:
-    """Joint distribution of the sums S and M, for the rows M = first, first + 1, ...
+    """Joint distribution of the sums S and M.
 
     Parameters
     ----------
-    first : least M that has a row.
+    rows : (n_rows,), the values of M, ascending.
     mean : E S, an integer.
     bottom, top : S - E S lies between but for a negligible part.
     period, mass, waves, runs : see `below_tops`.
     base : its result for ``bottom - 1``.
     """
 
-    first: int
+    rows: I64
     mean: int
     bottom: int
     top: int
@@ -299,11 +299,6 @@ class Plane:
     waves: C128
     runs: I64
     base: float
-
-    @property
-    def rows(self) -> I64:
-        """M of each row."""
-        return np.arange(self.first, self.first + self.mass.size)
 
     def at_most(self, tops: I64) -> float:
         """``sum over rows B of P(S <= tops[B], M = B)``.
@@ -315,6 +310,24 @@ class Plane:
         tops = np.clip(tops - self.mean, self.bottom - 1, self.top)
         sums = below_tops(tops, self.period, self.mass, self.waves, self.runs)
         return sums - self.base
+
+    def only(self, chosen: NDArray[np.bool_]) -> Plane:
+        """The same for some of the rows.
+
+        Parameters
+        ----------
+        chosen : (n_rows,), which of them.
+        """
+        rows, mass = self.rows[chosen], self.mass[chosen]
+        waves = np.ascontiguousarray(self.waves[chosen])
+        return _with_base(rows, self.mean, self.bottom, self.top, self.period, mass, waves, self.runs)
+
+
+def _with_base(
+    rows: I64, mean: int, bottom: int, top: int, period: int, mass: F64, waves: C128, runs: I64
+) -> Plane:
+    base = below_tops(np.full(rows.size, bottom - 1), period, mass, waves, runs)
+    return Plane(rows, mean, bottom, top, period, mass, waves, runs, base)
 
 
 def plane_of(s: I64, m: I64, counts: I64) -> Plane | None:
@@ -350,9 +363,8 @@ def plane_of(s: I64, m: I64, counts: I64) -> Plane | None:
     frequencies = np.flatnonzero(used)
     if frequencies.size * height > _MAX_CELLS:
         return None
-    rows = np.cumsum(used) - 1
     grid = np.zeros((frequencies.size, height), np.complex128)
-    fill_plane(x, y, p, n, shape, rests, rectangles, rows, grid)
+    fill_plane(x, y, p, n, shape, rests, rectangles, np.cumsum(used) - 1, grid)
     mean = int(counts @ m)
     start = max(first, 1 - mean)
     columns = np.arange(start, last + 1) % height
@@ -362,9 +374,8 @@ def plane_of(s: I64, m: I64, counts: I64) -> Plane | None:
     lengths = np.diff(breaks, append=frequencies.size - 1)
     runs = np.stack([frequencies[1:][breaks], lengths])
     mass = np.ascontiguousarray(spectrum[:, 0].real)
-    tops = np.full(mass.size, bottom - 1)
-    base = below_tops(tops, period, mass, waves, runs)
-    return Plane(mean + start, int(counts @ s), bottom, top, period, mass, waves, runs, base)
+    rows = np.arange(mean + start, mean + last + 1)
+    return _with_base(rows, int(counts @ s), bottom, top, period, mass, waves, runs)
 
 
 def _window(column: I64, counts: I64) -> tuple[I64, int, int, int]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ragcore_kernels.lattice import Lattice, Sample, common_lattice, distinct, exact_sum
 from ragcore_kernels.quantile import lattice_quantile
 from ragcore_kernels.resample import Interval, mean_interval
-from ragcore_kernels.sums import Laws, laws_of, lattice_terms, smoothed_sum
+from ragcore_kernels.sums import Laws, laws_of, lattice_terms, method_of, smoothed_sum
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -77,7 +77,7 @@ def stratified_interval(
         return Interval(mean, mean, "exact", 0.0)
     found = _bounded_ends(varied, constant, target)
     low, high, bound = (math.ldexp(part, exponent) for part in found)
-    return Interval(low, high, f"exact±{_rounded_up(bound)}", bound)
+    return Interval(low, high, method_of(bound), bound)
 
 
 def _checked(values: ArrayLike, strata_codes: ArrayLike, level: float) -> tuple[F64, I64]:
@@ -95,14 +95,6 @@ def _checked(values: ArrayLike, strata_codes: ArrayLike, level: float) -> tuple[
         at = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ValueError(f"values[{at}] is {array[at]}; expected finite numbers")
     return array, codes
-
-
-def _rounded_up(bound: float) -> str:
-    """One significant digit, never below `bound`."""
-    text = f"{bound:.0e}"
-    if float(text) < bound:
-        text = f"{bound + 0.5 * 10.0 ** math.floor(math.log10(bound)):.0e}"
-    return text
 
 
 def _lattice_ends(

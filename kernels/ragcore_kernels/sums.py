@@ -421,3 +421,18 @@ def lattice_terms(laws: Laws, least: int, greatest: int) -> tuple[int, I64, F64]
     most = min(_MAX_TERMS, MAX_WORK // laws.x.size)
     found = terms_of(laws, period, cell, last, most, True)
     return (period, found[0], found[1]) if found else None
+
+
+def method_of(bound: float) -> str:
+    """How an interval was found: its bound with one significant digit, never below it.
+
+    Parameters
+    ----------
+    bound : 0.0 if the ends are exact.
+    """
+    if not bound:
+        return "exact"
+    text = f"{bound:.0e}"
+    if float(text) < bound:
+        text = f"{bound + 0.5 * 10.0 ** math.floor(math.log10(bound)):.0e}"
+    return f"exact±{text}"
