@@ -117,35 +117,35 @@ def monte_carlo_interval(
         value = float(sample.values[0]) if sample.values.size else math.nan
         return Interval(value, value, "exact" if sample.values.size else "", 0.0)
     tail = (1.0 - level) / 2.0 * (1.0 - _TIE)
+    return drawn_interval(sample, replicates, seed, tail, tail, threads)
+
+
+def drawn_interval(
+    sample: Sample, replicates: int, seed: int, lower: float, upper: float, threads: int = 1
+) -> Interval:
+    """Least mean drawn with a share of `lower` at or below it, greatest with `upper` above.
+
+    Parameters
+    ----------
+    sample : a histogram of two or more distinct values.
+    replicates, seed, threads : as for `monte_carlo_interval`.
+    lower, upper : probabilities.
+    """
     prepared = prepare(sample)
-    lattice, n = prepared.lattice, prepared.n
+    lattice, n, method = prepared.lattice, prepared.n, f"monte-carlo({replicates}, {seed})"
     if lattice and n * int(lattice.points[-1]) < 1 << 53:  # sums of points are exact
         points = Sample(lattice.points.astype(np.float64), lattice.counts)
-        sums = _sum_ends(_drawn(points, replicates, seed, threads), tail, tail)
-        low, high = (lattice.mean_of(int(total), n) for total in sums)
-    else:
-        ends = drawn_ends(prepared.sample, replicates, seed, tail, tail, threads)
-        low, high = (math.ldexp(end, prepared.exponent) for end in ends)
-    return Interval(low, high, monte_carlo_method(replicates, seed), math.inf)
-
-
-def monte_carlo_method(replicates: int, seed: int) -> str:
-    """The method's text: with it and the values the interval can be drawn again."""
-    return f"monte-carlo({replicates}, {seed})"
+        sums = _sum_ends(_drawn(points, replicates, seed, threads), lower, upper)
+        return Interval(*(lattice.mean_of(int(total), n) for total in sums), method, math.inf)
+    scaled = Sample(np.ldexp(sample.values, -prepared.exponent), sample.counts)
+    sums = _sum_ends(_drawn(scaled, replicates, seed, threads), lower, upper)
+    low, high = (math.ldexp(total / n, prepared.exponent) for total in sums)
+    return Interval(low, high, method, math.inf)
 
 
 def fallback_replicates(n: int) -> int:
     """Replicates of a fallback for n cases."""
     return max(1_000, min(REPLICATES, MAX_DRAWS // n))
-
-
-def drawn_ends(
-    sample: Sample, replicates: int, seed: int, lower: float, upper: float, threads: int = 1
-) -> tuple[float, float]:
-    """Least mean drawn with a share of `lower` at or below it, greatest with `upper` above."""
-    n = sample.size
-    low, high = _sum_ends(_drawn(sample, replicates, seed, threads), lower, upper)
-    return low / n, high / n
 
 
 def _drawn(sample: Sample, replicates: int, seed: int, threads: int) -> F64:

@@ -14,10 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragcore_kernels.halves import halves_ends, halves_of
-from ragcore_kernels.histogram import Sample, count_few, plain_values, refuse_values, sample_of
+from ragcore_kernels.histogram import (
+    Sample,
+    count_few,
+    histogram,
+    plain_values,
+    refuse_values,
+    sample_of,
+)
 from ragcore_kernels.intervals import Interval, exponential, method_of
 from ragcore_kernels.lattice import Prepared, prepare, prepare_values
-from ragcore_kernels.monte_carlo import drawn_ends, fallback_replicates, monte_carlo_method
+from ragcore_kernels.monte_carlo import drawn_interval, fallback_replicates
 from ragcore_kernels.spectrum import (
     bounded_ends,
     bounded_spectrum,
@@ -105,7 +112,9 @@ def mean_interval(values: ArrayLike | Sample, level: float = 0.95) -> Interval:
     least, greatest = float(array.min()), float(array.max())
     if not math.isfinite(greatest - least):
         refuse_values(array)
-    return _interval(prepare_values(array, least, greatest), tail, tail)
+    tail *= 1.0 - TIE
+    found = _interval(prepare_values(array, least, greatest), tail, tail, (0.0, 0.0))
+    return found or _drawn(histogram(array), tail, tail)
 
 
 def interval_of(sample: Sample, level: float = 0.95) -> Interval:
@@ -150,7 +159,8 @@ def quantile_interval(
         ends = _few_ends(sample.values.tolist(), sample.counts.tolist(), lower, upper)
         if ends is not None:
             return ends
-    return _interval(prepare(sample), lower, upper, doubt)
+    lower, upper = lower * (1.0 - TIE), upper * (1.0 - TIE)
+    return _interval(prepare(sample), lower, upper, doubt) or _drawn(sample, lower, upper)
 
 
 def mean_intervals(matrix: ArrayLike | Iterable[ArrayLike], level: float = 0.95) -> list[Interval]:
@@ -170,6 +180,10 @@ def _tail(level: float) -> float:
     return (1.0 - level) / 2.0
 
 
+def _drawn(sample: Sample, lower: float, upper: float) -> Interval:
+    return drawn_interval(sample, fallback_replicates(sample.size), 0, lower, upper)
+
+
 def _few_ends(
     values: list[float], counts: list[int], lower: float, upper: float
 ) -> Interval | None:
@@ -182,10 +196,9 @@ def _few_ends(
 
 
 def _interval(
-    prepared: Prepared, lower: float, upper: float, doubt: tuple[float, float] = (0.0, 0.0)
-) -> Interval:
-    """Interval of a sample of any kind, by the first way that is open."""
-    lower, upper = lower * (1.0 - TIE), upper * (1.0 - TIE)
+    prepared: Prepared, lower: float, upper: float, doubt: tuple[float, float]
+) -> Interval | None:
+    """Interval of a sample of any kind by the first way that is open; None if in too much doubt."""
     lattice, n = prepared.lattice, prepared.n
     sums = None
     if lattice and is_few(lattice):
@@ -197,19 +210,15 @@ def _interval(
     turned = oriented(prepared)
     if turned.flip:
         lower, upper, doubt = upper, lower, (doubt[1], doubt[0])
-    method, width = "", 0.0
     if halves := halves_of(turned.sample):
         low, high = halves_ends(halves, lower, upper)
         bound = 0.0
     else:
         spectrum = bounded_spectrum(prepared)
         low, high, bound = bounded_ends(turned.sample, spectrum, lower, upper, doubt)
-        width = max(high - low, spectrum.deviation / n)
-    if bound > MAX_DOUBT * width:
-        replicates = fallback_replicates(n)
-        low, high = drawn_ends(turned.sample, replicates, 0, lower, upper)
-        method, bound = monte_carlo_method(replicates, 0), math.inf
+        if bound > MAX_DOUBT * max(high - low, spectrum.deviation / n):
+            return None
     if turned.flip:
         low, high = -high, -low
     low, high, bound = (math.ldexp(part, prepared.exponent) for part in (low, high, bound))
-    return Interval(low, high, method or method_of(bound), bound)
+    return Interval(low, high, method_of(bound), bound)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ragcore_kernels._jit import kernel
 from ragcore_kernels.halves import halves_of, halves_tails
 from ragcore_kernels.histogram import Sample, plain_values, sample_of
-from ragcore_kernels.integers import listed, packed_bits, ways
+from ragcore_kernels.integers import packed_bits, ways
 from ragcore_kernels.intervals import method_of
 from ragcore_kernels.inversion import BLOCK
 from ragcore_kernels.lattice import TOLERANCE, Lattice, Prepared, prepare
@@ -31,11 +31,7 @@ from ragcore_kernels.trinomial import Window, is_few, window_of
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-MAX_ATOMS = 20_000
-"""Most means that `mean_distribution` lists."""
-
 _QUICK_DRAWS, _QUICK_BITS = 64, 1 << 17
-_LIST_BITS, _LIST_STEPS = 1 << 22, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -76,25 +72,6 @@ class Cumulated:
     probabilities: F64
     method: str
     bound: float
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """Every resampled mean, ascending, and how many of the n**n ordered resamples have it."""
-
-    means: tuple[Fraction, ...]
-    ways: tuple[int, ...]
-    n: int
-
-    @property
-    def resamples(self) -> int:
-        """Ordered resamples, n**n: the sum of `ways`."""
-        return self.n**self.n
-
-    @property
-    def probabilities(self) -> tuple[Fraction, ...]:
-        """Share of each mean."""
-        return tuple(Fraction(count, self.resamples) for count in self.ways)
 
 
 def mean_tails(values: ArrayLike | Sample, at: float = 0.0) -> Tails:
@@ -178,8 +155,7 @@ def _tails(sample: Sample, points: list[float]) -> tuple[list[Parts], float]:
     """Below, equal and above for each point, and a bound of all errors."""
     values = sample.values
     if values.size == 1:
-        value = float(values[0])
-        return [(float(value < at), float(value == at), float(value > at)) for at in points], 0.0
+        return [_constant_tails(float(values[0]), at) for at in points], 0.0
     prepared = prepare(sample)
     lattice = prepared.lattice
     if lattice:
@@ -192,6 +168,12 @@ def _tails(sample: Sample, points: list[float]) -> tuple[list[Parts], float]:
         parts.append(part)
         bound = max(bound, error)
     return parts, bound
+
+
+def _constant_tails(value: float, at: float) -> Parts:
+    if abs(value - at) <= TOLERANCE * max(abs(value), abs(at)):
+        return 0.0, 1.0, 0.0
+    return float(value < at), 0.0, float(value > at)
 
 
 def _place(lattice: Lattice, n: int, at: float) -> int:
@@ -302,14 +284,15 @@ def _inverted(spectrum: Spectrum, top: int, places: list[int]) -> list[Parts]:
 
 
 def _end_tails(sample: Sample, n: int, at: float) -> tuple[Parts, float] | None:
-    """The parts if `at` is not inside the range of the values: then all draws must be of one."""
-    values, counts = sample.values, sample.counts
-    if not values[0] < at < values[-1]:
-        if at in (values[0], values[-1]):
-            share = (int(counts[0 if at == values[0] else -1]) / n) ** n
-            rest = 1.0 - share
-            return ((0.0, share, rest) if at == values[0] else (rest, share, 0.0)), 0.0
-        return (float(at > values[-1]), 0.0, float(at < values[0])), 0.0
+    """The parts if `at` is an end of the values, where all draws are of one, or outside them."""
+    least, greatest = float(sample.values[0]), float(sample.values[-1])
+    slack = TOLERANCE * max(abs(least), abs(greatest), abs(at))
+    at_least, at_greatest = abs(at - least) <= slack, abs(at - greatest) <= slack
+    if at_least != at_greatest:
+        share = (int(sample.counts[0 if at_least else -1]) / n) ** n
+        return ((0.0, share, 1.0 - share) if at_least else (1.0 - share, share, 0.0)), 0.0
+    if not at_least and not least < at < greatest:
+        return (float(at > greatest), 0.0, float(at < least)), 0.0
     return None
 
 
@@ -336,58 +319,3 @@ def _bounded_below(turned: Oriented, spectrum: Spectrum, at: float) -> tuple[flo
     low = min(max(float(out[0, 0] - doubt[0]), 0.0), 1.0)
     high = min(max(float(out[1, 0] + doubt[1]), 0.0), 1.0)
     return 0.5 * (low + high), 0.5 * (high - low)
-
-
-def mean_distribution(values: ArrayLike | Sample) -> Distribution:
-    """Every resampled mean of a small sample, with exact probabilities.
-
-    Parameters
-    ----------
-    values : (n,), finite numbers, n >= 1; or their `histogram`. On a lattice they stand for the
-        rationals meant, 0.1 for a tenth; off a lattice for themselves.
-
-    Raises
-    ------
-    ValueError
-        If there are no values, or too many resamples to list: more than `MAX_ATOMS` means, or
-        counts too long to compute. Also if a value is not finite or the shape is wrong.
-    """
-    sample = sample_of(values)
-    n, kinds = sample.size, sample.values.size
-    if n == 0:
-        raise ValueError("there are no values; expected at least one")
-    if kinds == 1:
-        return Distribution((Fraction(float(sample.values[0])),), (n**n,), n)
-    lattice = prepare(sample).lattice
-    if lattice and n * int(lattice.points[-1]) < MAX_ATOMS:
-        bits = packed_bits(int(lattice.points[-1]), n)
-        if bits > _LIST_BITS:
-            raise ValueError(f"counts of all means take {bits} bits; expected {_LIST_BITS} at most")
-        found = [(s, w) for s, w in enumerate(ways(lattice.points, lattice.counts)) if w]
-        means = tuple(lattice.origin + lattice.step * Fraction(s, n) for s, _ in found)
-        return Distribution(means, tuple(w for _, w in found), n)
-    few = min(n, kinds - 1) < MAX_ATOMS.bit_length()  # else there are 2**min means or more
-    if (
-        not few
-        or math.comb(n + kinds - 1, n) > MAX_ATOMS
-        or math.comb(n + kinds - 1, kinds) * kinds > _LIST_STEPS
-    ):
-        raise ValueError(
-            f"{n} cases with {kinds} distinct values have too many means; "
-            f"expected {MAX_ATOMS} at most, or fewer cases"
-        )
-    return _listed(sample, lattice, n)
-
-
-def _listed(sample: Sample, lattice: Lattice | None, n: int) -> Distribution:
-    """The distribution of values that are far apart on their lattice, or on none."""
-    if lattice:
-        exact = [lattice.origin + lattice.step * point for point in lattice.points.tolist()]
-        counts = lattice.counts.tolist()
-    else:
-        exact = [Fraction(value) for value in sample.values.tolist()]
-        counts = sample.counts.tolist()
-    over = math.lcm(*(value.denominator for value in exact))
-    found = sorted(listed([int(value * over) for value in exact], counts, n).items())
-    means = tuple(Fraction(total, over * n) for total, _ in found)
-    return Distribution(means, tuple(count for _, count in found), n)
