@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragcore_kernels.lattice import common_lattice, distinct
+from ragcore_kernels.laws import method_of
 from ragcore_kernels.plane import Plane, plane_of
 from ragcore_kernels.ratios import bounded_ends, bounded_tails, listed_ends
 from ragcore_kernels.resample import Interval, mean_interval
-from ragcore_kernels.laws import method_of
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -42,9 +42,7 @@ class RatioTails:
     bound: float
 
 
-def ratio_interval(
-    numerators: ArrayLike, denominators: ArrayLike, level: float = 0.95
-) -> Interval:
+def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float = 0.95) -> Interval:
     """Percentile bootstrap interval of ``sum(numerators) / sum(denominators)``.
 
     Parameters
@@ -119,6 +117,9 @@ def ratio_tails(numerators: ArrayLike, denominators: ArrayLike, x: float) -> Rat
     if s.size == 0:
         return RatioTails(math.nan, math.nan, "", 0.0)
     pairs = _integer_pairs(s, m)
+    if pairs and (fixed := pairs.only_ratio()) is not None:
+        near = abs(fixed - Fraction(x)) <= Fraction(_SNAP) * abs(fixed)
+        return RatioTails(float(near or fixed < x), float(near or fixed > x), "exact", 0.0)
     if pairs and (plane := pairs.plane()):
         return RatioTails(*pairs.tails(plane, float(x)), "exact", 0.0)
     at_most, at_least, bound = bounded_tails(s, m, float(x))
@@ -225,24 +226,35 @@ class _IntegerPairs:
 
     def tails(self, plane: Plane, x: float) -> tuple[float, float]:
         """P(R* <= x) and P(R* >= x)."""
-        rows = plane.rows.tolist()
+        rows = plane.rows
         t = Fraction(x) / self.unit - self.slope
-        near = t.limit_denominator(rows[-1])
+        near = t.limit_denominator(int(rows[-1]))
         if abs(near - t) * self.unit <= Fraction(_SNAP) * abs(Fraction(x)):
             t = near
-        limits = (plane.mean + plane.bottom - 1, plane.mean + plane.top)
-        floors = [min(max(math.floor(t * row), limits[0]), limits[1]) for row in rows]
-        under = [min(max(math.ceil(t * row) - 1, limits[0]), limits[1]) for row in rows]
+        least, greatest = plane.mean + plane.bottom - 1, plane.mean + plane.top
+        if max(abs(t.numerator), t.denominator) * int(rows[-1]) < 1 << 62:
+            floors, under = (
+                t.numerator * rows // t.denominator,
+                -(-t.numerator * rows // t.denominator) - 1,
+            )
+        else:  # beyond 64 bits
+            exact = [t.numerator * row for row in rows.tolist()]
+            tops = [min(max(top // t.denominator, least), greatest) for top in exact]
+            floors = np.array(tops)
+            tops = [min(max(-(-top // t.denominator) - 1, least), greatest) for top in exact]
+            under = np.array(tops)
         mass = self.mass
-        at_most, below = (plane.at_most(np.array(tops)) / mass for tops in (floors, under))
+        at_most, below = (plane.at_most(tops) / mass for tops in (floors, under))
+        if floors.min() >= greatest:  # all of it, but for rounding
+            at_most = 1.0
         return min(max(at_most, 0.0), 1.0), min(max(1.0 - below, 0.0), 1.0)
 
     def end(self, plane: Plane, target: float, sign: int) -> Fraction:
         """Least t with ``P(sign * sum s / sum m <= t) >= target``."""
-        n = int(self.counts.sum())
-        middle = plane.mean / float(self.counts @ self.m)
+        total = float(self.counts @ self.m)
+        middle = plane.mean / total
         off = self.s - middle * self.m
-        deviation = math.sqrt(n * float(self.counts @ (off * off))) / float(self.counts @ self.m)
+        deviation = math.sqrt(float(self.counts @ (off * off))) / total
         return _quantile(plane, self.mass, target, sign, sign * middle, deviation)
 
 

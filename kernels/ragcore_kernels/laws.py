@@ -1,43 +1,45 @@
-"""Distribution of a sum of independent draws from several finite laws, by inversion.
-
-As module `inversion` for one law: n_k draws from law k give the transform
-``prod phi_k**n_k``, and the same weights turn it into a distribution. A cell of frequencies is
-left out when the bounds of all ``|phi_k|**2`` together prove the product negligible there.
-"""
+"""Laws of independent draws, and the distribution of their sum on a lattice or on none."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcore_kernels._jit import inline, kernel
-from ragcore_kernels.inversion import (
-    BLOCK,
-    TURN,
-    _less_one_run,  # pyright: ignore[reportPrivateUsage]
-    _phi_run,  # pyright: ignore[reportPrivateUsage]
-    _power_at,  # pyright: ignore[reportPrivateUsage]
-    _take,  # pyright: ignore[reportPrivateUsage]
-    _turns,  # pyright: ignore[reportPrivateUsage]
-    _weights,  # pyright: ignore[reportPrivateUsage]
-)
 from ragcore_kernels.lattice import Sample, exact_sum
-from ragcore_kernels.plane import LOG_TERM, reach
-from ragcore_kernels.quantile import bracket_quantile, distribution
+from ragcore_kernels.quantile import bracket_quantile
+from ragcore_kernels.products import scan_sums, smoothed, transform_sums
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
+LOG_TAIL = 42.0
+"""e**-42 = 6e-19 is left outside a window on either side."""
+
+LOG_TERM = 41.4
+"""Transforms below e**-41.4 = 1e-18 are left out."""
+
 MAX_WORK = 1 << 24
 """Values times frequencies that a transform may take."""
 
-_CHUNK = 1024
 _MAX_RUNS = 1 << 13
 _MAX_TERMS, _MAX_BOUNDED_TERMS, _BOUNDED_NS = 1 << 18, 50_000, 5_000_000
 _RESOLUTION = 5e-7  # aim of the bound off a lattice, as a share of the range of the values
+
+
+def reach(span: float, variance: float) -> float:
+    """Bernstein: an independent sum exceeds its mean by this with probability e**-42 at most.
+
+    Parameters
+    ----------
+    span : greatest excess of one draw over its mean.
+    variance : of the sum.
+    """
+    linear = span * LOG_TAIL / 3.0
+    return linear + math.sqrt(linear * linear + 2.0 * LOG_TAIL * variance)
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Laws:
     def slices(self) -> list[tuple[int, int]]:
         """First value and end of each law."""
         ends = self.starts.tolist()
-        return list(zip(ends[:-1], ends[1:], strict=True))
+        return list(pairwise(ends))
 
     def extremes(self) -> tuple[float, float]:
         """Least and greatest sum less its expectation, as far as it matters."""
@@ -84,179 +86,6 @@ class Laws:
         below = reach(-float(centred.min()), self.variance)
         above = reach(float(centred.max()), self.variance)
         return max(float(low), -below), min(float(high), above)
-
-
-@inline
-def _may_matter(
-    first: F64, last: F64, width: float, angle: float, draws: I64, shape: F64, log_floor: float
-) -> bool:
-    """Whether the squared product may reach e**log_floor between two points `width` apart.
-
-    For each law as in `inversion`: between two points |phi|**2 exceeds the greater end by at most
-    a quarter of variance times squared distance.
-    """
-    total = 0.0
-    for k in range(draws.size):
-        blur = 0.5 * shape[1, k] * angle * angle
-        top = max(first[k], last[k]) + 0.25 * shape[0, k] * width * width
-        top += 2.0 * blur + blur * blur
-        if top < 1.0:
-            total += draws[k] * math.log(max(top, 1e-300))
-    return total >= log_floor
-
-
-@kernel
-def scan_sums(
-    x: F64,
-    p: F64,
-    starts: I64,
-    draws: I64,
-    period: float,
-    shape: F64,
-    cell: int,
-    last: int,
-    log_floor: float,
-    most: int,
-    runs: I64,
-    out: I64,
-) -> None:
-    """Find every frequency in 1..last where the squared transform may reach e**log_floor.
-
-    Parameters
-    ----------
-    x, p, starts, draws, shape : see `Laws`.
-    period : N.
-    cell, last, most, runs, out : as for `inversion.scan`.
-    log_floor : logarithm of a share of 1.
-    """
-    if cell <= 4:
-        runs[0, 0] = 1
-        runs[1, 0] = min(last, most)
-        out[0], out[1], out[2] = 1, runs[1, 0], runs[1, 0]
-        return
-    out[0], out[1] = 0, 0
-    laws = draws.size
-    unit = TURN / period
-    re, im, table = np.empty(_CHUNK), np.empty(_CHUNK), np.empty((2, BLOCK))
-    powers = np.empty((_CHUNK, laws))
-    stack = np.empty((64, 2), np.int64)
-    ends = np.empty((64, 2, laws))
-    for chunk in range(0, last + 1, (_CHUNK - 1) * cell):
-        count = min(_CHUNK - 1, (last - chunk) // cell + 1)
-        for k in range(laws):
-            a, b = starts[k], starts[k + 1]
-            _phi_run(x[a:b], p[a:b], period, chunk, cell, count + 1, re, im, table)
-            for i in range(count + 1):
-                powers[i, k] = re[i] * re[i] + im[i] * im[i]
-        for i in range(count):
-            stack[0, 0], stack[0, 1] = chunk + i * cell, chunk + (i + 1) * cell
-            ends[0, 0], ends[0, 1] = powers[i], powers[i + 1]
-            depth = 1
-            while depth > 0:
-                depth -= 1
-                a, b = stack[depth, 0], stack[depth, 1]
-                if a > last or not _may_matter(
-                    ends[depth, 0], ends[depth, 1], (b - a) * unit, b * unit, draws, shape,
-                    log_floor,
-                ):  # fmt: skip
-                    continue
-                if b - a > 16:  # look again, at half the distance; the left half first
-                    middle = (a + b) >> 1
-                    stack[depth + 1, 0], stack[depth + 1, 1] = a, middle
-                    ends[depth + 1, 0] = ends[depth, 0]
-                    for k in range(laws):
-                        c, d = starts[k], starts[k + 1]
-                        ends[depth + 1, 1, k] = _power_at(x[c:d], p[c:d], period, middle)
-                    stack[depth, 0] = middle
-                    ends[depth, 0] = ends[depth + 1, 1]
-                    depth += 2
-                    continue
-                if not _take(max(a, 1), min(b, last + 1), most, runs, out):
-                    out[2] = max(a, 1) - 1
-                    return
-    out[2] = last
-
-
-@kernel
-def transform_sums(
-    x: F64,
-    p: F64,
-    starts: I64,
-    draws: I64,
-    rests: F64,
-    period: float,
-    degree: int,
-    shape: F64,
-    runs: I64,
-    terms: F64,
-) -> float:
-    """Evaluate the transform of the centred sum and the weights at the frequencies of `runs`.
-
-    Near frequency 0, where rounding would be multiplied by the draws, a transform less 1 is summed
-    from terms of its own size, with the mean taken out exactly.
-
-    Parameters
-    ----------
-    x, p, starts, draws, rests, shape : see `Laws`.
-    period : N.
-    degree : 0 for a lattice; else Vaaler's degree, at least the highest frequency.
-    runs : (2, n_runs)
-    terms : (4, n_frequencies), filled: re psi, im psi, w, v; see `quantile.distribution`.
-
-    Returns
-    -------
-    Bound of the error of the distribution that comes from binning, see ``shape[1]``.
-    """
-    laws = draws.size
-    re, im, table = np.empty(_CHUNK), np.empty(_CHUNK), np.empty((2, BLOCK))
-    logs, angles = np.empty(_CHUNK), np.empty(_CHUNK)
-    blurs, tops, least = np.empty(_CHUNK), np.empty(_CHUNK), np.empty(_CHUNK)
-    at, slack = 0, 0.0
-    binned = shape[1].max() > 0.0
-    near = 20_000 // x.size
-    for r in range(runs.shape[1]):
-        done = 0
-        while done < runs[1, r]:
-            k0 = runs[0, r] + done
-            count = min(_CHUNK, runs[1, r] - done)
-            close = r == 0 and k0 == 1 and near >= 8
-            if close:
-                count = min(count, near)
-            for part in (logs, angles, blurs, tops, least):
-                part[:count] = 0.0
-            for k in range(laws):
-                a, b, n = starts[k], starts[k + 1], draws[k]
-                if close:
-                    _less_one_run(x[a:b], p[a:b], period, rests[k] / n, count, re, im)
-                else:
-                    _phi_run(x[a:b], p[a:b], period, k0, np.int64(1), count, re, im, table)
-                for i in range(count):
-                    if close:
-                        log = math.log1p(2.0 * re[i] + re[i] * re[i] + im[i] * im[i])
-                        angles[i] += n * math.atan2(im[i], 1.0 + re[i])
-                    else:
-                        log = math.log(max(re[i] * re[i] + im[i] * im[i], 1e-300))
-                        angles[i] += n * math.atan2(im[i], re[i])
-                        angles[i] -= TURN * _turns((k0 + i) * rests[k], period)
-                    logs[i] += n * log
-                    if not binned:
-                        continue
-                    blur = 0.5 * shape[1, k] * (TURN * (k0 + i) / period) ** 2
-                    top = math.log(min(1.0, math.exp(0.5 * log) + blur))
-                    blurs[i] += n * blur
-                    tops[i] += n * top
-                    least[i] = min(least[i], top)
-            for i in range(count):
-                _weights(terms, at, k0 + i, period, degree)
-                size = math.exp(0.5 * logs[i])
-                terms[0, at] = size * math.cos(angles[i])
-                terms[1, at] = size * math.sin(angles[i])
-                if blurs[i] > 0.0:  # one factor replaced after another, the rest at most its top
-                    weight = terms[2, at] + terms[3, at] / (degree + 1.0)
-                    slack += weight * blurs[i] * math.exp(tops[i] - least[i])
-                at += 1
-            done += count
-    return slack
 
 
 def cell_of(laws: Laws, period: float) -> int:
@@ -296,20 +125,6 @@ def terms_of(
     degree = 0 if is_lattice else looked
     slack = transform_sums(*args, laws.rests, float(period), degree, laws.shape, runs, terms)
     return runs, terms, degree, float(slack)
-
-
-@kernel
-def smoothed(y: float, period: float, degree: int, runs: I64, terms: F64, out: F64) -> None:
-    """Distribution at y as smoothed by Vaaler's weights, and how far the true one may be.
-
-    Parameters
-    ----------
-    y : distance from the expectation, at most half a period.
-    period, degree, runs, terms : as for `transform_sums`.
-    out : (2,), filled.
-    """
-    distribution(y, np.int64(1), period, runs, terms, np.empty((2, BLOCK)), out)
-    out[1] = period / (2.0 * degree + 2.0) * abs(out[1])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcore_kernels.lattice import distinct, exact_sum
+from ragcore_kernels.lattice import MAX_DISTINCT, distinct, exact_sum
 from ragcore_kernels.laws import Smoothed, laws_of, smoothed_sum
 
 F64 = NDArray[np.float64]
@@ -19,6 +19,7 @@ I64 = NDArray[np.int64]
 
 _MAX_LISTED = 50_000
 _ROUNDING = 2.0**-50  # relative; error of s - r m and of the sums made of it
+_BINNED = 2.0**-38  # the same if the values of s - r m are too many to be told apart
 
 
 def _distinct_pairs(s: F64, m: F64) -> tuple[F64, F64, I64]:
@@ -86,7 +87,8 @@ class _Ratios:
     def doubt_at(self, r: float) -> float:
         """Greatest error of a ratio near r by rounding."""
         scale = float(np.abs(self.s).max()) + abs(r) * float(self.m.max())
-        return _ROUNDING * (scale / self.mean_m + abs(r))
+        rounding = _ROUNDING if self.n <= MAX_DISTINCT else _BINNED
+        return rounding * (scale / self.mean_m + abs(r))
 
     def sum_at(self, r: float, effort: float) -> tuple[Smoothed | None, float, float]:
         """Distribution of ``sum (s - r m)`` less its mean, that mean, and the scale of both.
@@ -127,14 +129,13 @@ class _Ratios:
         least, greatest = self.extremes()
         spread = self.s - self.middle * self.m
         deviation = math.sqrt(exact_sum(spread * spread)) / (self.n * self.mean_m)
-        r = min(max(self.middle - 2.0 * deviation, least), greatest)
+        r, move, width = self.middle - 2.0 * deviation, 0.0, 0.0
         for tries in range(12):  # towards the r whose bracket has 0 in its middle
-            low, high = self.enclose(r, target, 0.1 if tries < 2 else 1.0)
-            move = 0.5 * (low + high)
-            if tries >= 2 and abs(move) <= 0.1 * (high - low):
-                break
             r = min(max(r + move, least), greatest)
-        width = 0.5 * (high - low)
+            low, high = self.enclose(r, target, 0.1 if tries < 2 else 1.0)
+            move, width = 0.5 * (low + high), 0.5 * (high - low)
+            if tries >= 2 and abs(move) <= 0.2 * width:
+                break
         ends = []
         for side, limit in ((-1, least), (1, greatest)):
             step = move + side * 1.05 * width + side * self.doubt_at(r)

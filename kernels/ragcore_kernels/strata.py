@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragcore_kernels.lattice import Lattice, Sample, common_lattice, distinct, exact_sum
+from ragcore_kernels.laws import Laws, lattice_terms, laws_of, method_of, smoothed_sum
 from ragcore_kernels.quantile import lattice_quantile
 from ragcore_kernels.resample import Interval, mean_interval
-from ragcore_kernels.laws import Laws, laws_of, lattice_terms, method_of, smoothed_sum
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -183,9 +183,7 @@ def _integer_ends(pieces: list[tuple[I64, I64]], target: float) -> tuple[int, in
     return ends[0], ends[1]
 
 
-def _bounded_ends(
-    varied: list[Sample], constant: F64, target: float
-) -> tuple[float, float, float]:
+def _bounded_ends(varied: list[Sample], constant: F64, target: float) -> tuple[float, float, float]:
     """Both ends, each in the middle of a proved bracket, and half the wider bracket."""
     draws = [int(sample.counts.sum()) for sample in varied]
     laws, means = laws_of(varied, draws)
