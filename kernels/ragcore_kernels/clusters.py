@@ -72,7 +72,8 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, level: float 
     rounded: ``P(R* <= a / b)`` is the sum over M of ``P(S <= floor(a M / b), M)``, known to about
     1e-14, and the ratios near an end are tried one by one. Otherwise small samples are listed,
     and larger ones bracketed by Vaaler's bound on the quantile of ``sum(s - r m)``, with r moved
-    until the bracket is at 0; `Interval.bound` says how far the ends may be off.
+    until the bracket is at 0; `Interval.bound` says how far the ends may be off. Equality is taken
+    at q * (1 - 1e-12). The order of the clusters does not matter, down to the last bit.
 
     References
     ----------

@@ -46,9 +46,11 @@ def stratified_interval(
     Notes
     -----
     Strata are weighted by their sizes, so that S* is a sum over all draws divided by n, and its
-    transform a product over the strata. Ends are exact and correctly rounded where the values of
-    all strata that vary lie on one lattice. Other values are bracketed by Vaaler's bound, see
-    `resample.mean_interval`; the bound grows as cases get fewer.
+    transform a product over the strata. Ends are exact where the values of all strata that vary
+    lie on one lattice, and correctly rounded if the other strata lie on it too. Other values are
+    bracketed by Vaaler's bound, see `resample.mean_interval`; the bound grows as cases get fewer.
+    Probabilities on a lattice are within 1e-14 of integer arithmetic, which does not decide here
+    should one come closer than that to q. Equality is taken at q * (1 - 1e-12).
 
     References
     ----------
