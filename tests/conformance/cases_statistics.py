@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from ragcore_kernels.tails import mean_distribution, mean_tails
 
 import ragcore
 from conformance import shapes
 from conformance.registry import handles
 from conformance.shapes import Case
 from ragcore.stats import SIDES, TEST, paired
+from ragcore_kernels.atoms import mean_distribution
 from ragcore_kernels.resample import mean_interval
+from ragcore_kernels.tails import mean_tails
 
 
 @handles("RC-096")

@@ -71,16 +71,17 @@ def test_control__always_abstaining() -> None:
     place = table.column_names.index("final")
     always = table.set_column(place, table.schema.field("final"), column)
     found = ragcore.compare(
-        RUNS[0], always, suite=SUITE, measures=["end_to_end", "abstention.correct"]
-    )
-    rows = {(r["run"], r["measure"]): r for r in found.summary().to_pylist()}
-    for run, measure, fraction in (
-        ("baseline", "end_to_end", (7, 12)), ("baseline#2", "end_to_end", (4, 12)),
-        ("baseline", "abstention.correct", (4, 4)), ("baseline#2", "abstention.correct", (4, 4)),
-    ):  # fmt: skip
-        name = run if (run, measure) in rows else "run2"
-        row = rows.get((run, measure)) or rows[name, measure]
-        assert (row["numerator"], row["denominator"]) == fraction
+        RUNS[0], always, suite=SUITE, measures=["end_to_end", "abstention.correct"],
+        names=["baseline", "silent"],
+    )  # fmt: skip
+    got = {
+        (r["run"], r["measure"]): (r["numerator"], r["denominator"])
+        for r in found.summary().to_pylist()
+    }
+    assert got == {
+        ("baseline", "end_to_end"): (7, 12), ("silent", "end_to_end"): (4, 12),
+        ("baseline", "abstention.correct"): (4, 4), ("silent", "abstention.correct"): (4, 4),
+    }  # fmt: skip
 
 
 def translated(table: pa.Table, case: str, times: int) -> pa.Table:
