@@ -33,8 +33,8 @@ def _one(stages: list[dict[str, Any]]) -> float | None:
     for stage in timed:
         if stage.get("stage") in _WHOLE:
             return float(stage["duration_us"])
-    starts = [s.get("start_us") for s in timed]
-    if all(start is not None for start in starts):
+    starts: list[int] = [s["start_us"] for s in timed if s.get("start_us") is not None]
+    if len(starts) == len(timed):
         ends = [start + s["duration_us"] for start, s in zip(starts, timed, strict=True)]
         return float(max(ends) - min(starts))
     return float(sum(s["duration_us"] for s in timed))

@@ -11,6 +11,8 @@ import numpy as np
 
 from ragcore.errors import UsageError
 from ragcore_kernels.binomial import clopper_pearson
+from ragcore_kernels.histogram import MAX_DISTINCT, Sample, histogram
+from ragcore_kernels.lattice import prepare
 from ragcore_kernels.layout import F64, I64
 from ragcore_kernels.resample import exact_sum, mean_interval
 from ragcore_kernels.signs import sign_flip
@@ -113,17 +115,20 @@ def differences(before: F64, after: F64, level: float = 0.95, strata: I64 | None
     wins, losses = int((deltas > 0).sum()), int((deltas < 0).sum())
     counted = wins, losses, n - wins - losses
     means = mean(before), mean(after)
-    delta = mean(deltas)
     if n == 1:
-        return Paired(1, delta, None, None, None, None, None, *counted, *means, reason="n=1")
+        return Paired(
+            1, float(deltas[0]), None, None, None, None, None, *counted, *means, reason="n=1"
+        )
+    sample = histogram(deltas)
     if strata is None:
-        interval = mean_interval(deltas, level)
+        interval = mean_interval(sample, level)
     else:
         interval = stratified_interval(deltas, strata, level)
-    test = sign_flip(deltas)
+    small = sample.values.size <= MAX_DISTINCT
+    test = sign_flip(deltas, sample if small else None)
     return Paired(
-        n, delta, interval.low, interval.high, interval.method, test.p_value, test.method,
-        *counted, *means, _reason(deltas, level),
+        n, _mean_of(sample, deltas), interval.low, interval.high, interval.method, test.p_value,
+        test.method, *counted, *means, _reason(deltas, level),
     )  # fmt: skip
 
 
@@ -131,6 +136,19 @@ def mean(values: F64) -> float:
     """Correctly rounded sum over n; equal values keep theirs."""
     middle = exact_sum(values) / values.size
     return min(max(middle, float(values.min())), float(values.max()))
+
+
+def _mean_of(sample: Sample, deltas: F64) -> float:
+    """Mean of differences, in the rationals that they stand for where they share a lattice.
+
+    So 1/3 - 1/2 counts as -1/6, as it does for the ends of the interval.
+    """
+    if sample.values.size < 2 or (np.rint(sample.values) == sample.values).all():
+        return mean(deltas)
+    lattice = prepare(sample).lattice
+    if lattice is None:
+        return mean(deltas)
+    return lattice.mean_of(int(lattice.points @ lattice.counts), deltas.size)
 
 
 def _reason(deltas: F64, level: float) -> str:

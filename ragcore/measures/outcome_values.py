@@ -48,18 +48,23 @@ def evaluate(
             right = state == "abstain"
         elif target is not None:
             value = _of(traces, column, "value", row_of)
-            right &= value == target if value is not None else np.equal(target, None)
+            right &= value == target if value is not None else _none(target)
         absent = row_of < 0
-        known = (np.not_equal(state, None) | absent) & np.not_equal(wanted, None)
+        known = (~_none(state) | absent) & ~_none(wanted)
         states[m, known] = schema.OK
         if errors is not None:
-            states[m, np.not_equal(errors, None) & np.equal(state, None)] = schema.FAILED
+            states[m, ~_none(errors) & _none(state)] = schema.FAILED
         states[m, status[label_of] == schema.DISPUTED] = schema.DISPUTED
         if one.definition.name == "abstention.correct":
-            states[m, np.not_equal(wanted, None) & (wanted != "abstain")] = schema.NA
+            states[m, ~_none(wanted) & (wanted != "abstain")] = schema.NA
         ok = states[m] == schema.OK
         values[m, ok] = right[ok] & ~absent[ok]
     return values, states
+
+
+def _none(values: Any) -> Any:
+    """Where an array of objects has none."""
+    return np.array([value is None for value in values], np.bool_)
 
 
 def _texts(column: pa.ChunkedArray) -> Any:
