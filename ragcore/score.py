@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -10,25 +9,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragcore import audits, schema
+from ragcore import schema
 from ragcore.columns import CaseCodes, Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.loading import Loaded, load_judgements, load_runs
 from ragcore.measures import bounds as limits
-from ragcore.measures import engine, outcome_values, ranked, registry
-from ragcore.measures.ceilings import ceilings
+from ragcore.measures import engine, ranked, registry
 from ragcore.measures.definitions import Measure
 from ragcore.measures.engine import Options
 from ragcore.measures.rankings import (
     Labels,
-    Rankings,
     labels_of_cases,
     labels_of_qrels,
-    rankings_of,
 )
-from ragcore.measures.variants import kind_of
 from ragcore.results import RunScores
 from ragcore.scores import Scores
+from ragcore.scoring import score_run
 from ragcore.suites import Suite, find_suite, judgements, open_suite
 from ragcore.threads import default_threads
 from ragcore_kernels import ranking as kernel
@@ -146,7 +142,7 @@ def score(
     out: list[RunScores] = []
     pending: list[Any] = []
     for one in loaded:
-        run, given = _score_run(
+        run, given = score_run(
             one.rows, labels, required, codes, parsed, options, policy, opened, allow_empty
         )
         run.manifest = one.manifest
@@ -235,144 +231,3 @@ def _labels(
 
 def _as_it_is(rows: Rows) -> Rows:
     return rows
-
-
-def _score_run(
-    rows: Rows,
-    labels: Labels,
-    required: Labels | None,
-    codes: CaseCodes,
-    parsed: list[Measure],
-    options: Options,
-    policy: dict[str, str],
-    opened: Suite | None,
-    allow_empty: bool,
-) -> tuple[RunScores, tuple[Any, Any]]:
-    rankings = rankings_of(rows, labels, codes)
-    judged = rankings.label_of >= 0
-    if not (judged & ~rankings.absent).any() and not allow_empty:
-        raise _nothing_in_common(rows, labels, rankings, codes)
-    hits = engine.find_hits(rows, labels, rankings, options)
-    engine.check_scale(parsed, hits)
-    keep = judged if policy["topics"] == "judged" else judged & ~rankings.absent
-    picked = np.flatnonzero(keep)
-    every = picked.size == keep.size
-    values = np.empty((len(parsed), picked.size))
-    states = np.empty((len(parsed), picked.size), np.int8)
-    zeroed: dict[str, int] = {}
-    spent: set[str] = set()
-    ours = [m for m, one in enumerate(parsed) if one.definition.layer == "ranked"]
-    theirs = [m for m, one in enumerate(parsed) if one.definition.layer == "retrieval"]
-    sources = [(ours, hits)] if ours else []
-    if theirs and required is not None:
-        sources.append((theirs, engine.find_hits(rows, required, rankings, options)))
-    plans = [
-        (group, source, ranked.Specification([parsed[m] for m in group]))
-        for group, source in sources
-    ]
-    base = rankings.state[picked]
-    for group, source, spec in plans:
-        got, _ = source.evaluate(spec)
-        asked = [parsed[m] for m in group]
-        spent |= limits.apply(source, rows, asked, got, policy["no_relevant"] == "zero")
-        if not every:
-            got = got[:, picked]
-        own, zero = _states(asked, got, base, source.top[picked], policy, source.unlabelled[picked])
-        states[group], values[group] = own, got
-        for m, count in zip(group, zero.sum(1).tolist(), strict=True):
-            if count:
-                row = zero[group.index(m)]
-                zeroed[parsed[m].text] = len(set(rankings.case_of[picked][row].tolist()))
-    if theirs and required is None:
-        values[theirs] = math.nan
-        states[theirs] = schema.MISSING
-    if rest := [m for m, one in enumerate(parsed) if one.definition.layer == "outcome"]:
-        values[rest], states[rest] = outcome_values.evaluate(
-            [parsed[m] for m in rest], rows.traces, opened.cases if opened is not None else None,
-            rankings.row_of[picked], rankings.label_of[picked], labels.status,
-        )  # fmt: skip
-    run = RunScores(
-        rows.name, rows.where, parsed, values, states, rankings.case_of[picked],
-        [rankings.lang[t] for t in picked] if rankings.lang is not None else None,
-        [rankings.repeat[t] for t in picked] if rankings.repeat is not None else None,
-        rankings.row_of[picked], rankings.label_of[picked], codes, policy, zeroed, rows.traces,
-        opened.cases if opened is not None else None, spent=spent,
-    )  # fmt: skip
-
-    def quotients() -> tuple[Any, Any]:
-        parts = np.full((2, len(parsed), picked.size), np.nan)
-        for group, source, spec in plans:
-            parts[:, group] = source.evaluate(spec, parts=True)[1][:, :, picked]
-        parts[:, [m for m, one in enumerate(parsed) if kind_of(one)]] = math.nan
-        return parts[0], parts[1]
-
-    def most() -> Any:
-        out = np.ones((len(parsed), picked.size))
-        for group, source, _ in plans:
-            out[group] = ceilings([parsed[m] for m in group], source)[:, picked]
-        return out
-
-    run.quotients, run.ceilings = quotients, most
-    return run, (rankings, hits)
-
-
-def _nothing_in_common(
-    rows: Rows, labels: Labels, rankings: Rankings, codes: CaseCodes
-) -> InputError:
-    """The error for a run and judgements that share no case, with ids that look alike."""
-    names = codes.names()
-    apart = rankings.case_of[rankings.label_of < 0]
-    ours = [names[c] for c in dict.fromkeys(apart.tolist())]
-    theirs = [names[c] for c in dict.fromkeys(labels.case_of.tolist())]
-    alike = _alike(ours, theirs)
-    return InputError(
-        rows.where, f"no case in common with {labels.rows.where}: it has {_few(ours)}",
-        f"cases like {_few(theirs)}",
-        f"{alike} look alike" if alike else "check that run and judgements belong together",
-    )  # fmt: skip
-
-
-def _states(
-    asked: list[Measure], values: Any, base: Any, top: Any, policy: dict[str, str], bare: Any
-) -> tuple[Any, Any]:
-    """State of every measure and ranking, and where `--no-relevant zero` makes a value 0.
-
-    `values` is brought in line: NaN where the state is not ok.
-    """
-    if bare.any():
-        values[:, bare] = math.nan
-    blank = ~np.isfinite(values) & (base == schema.OK)
-    graded = ("nDCG", "nDCG_exp", "ERR")
-    least = np.array(
-        [
-            registry.MOST + 1 if one.params.get("gains")  # whatever the grade: it has no gain
-            else 1 if one.definition.name in graded else one.rel
-            for one in asked
-        ]
-    )  # fmt: skip
-    may = np.array([one.definition.zero and policy["no_relevant"] == "zero" for one in asked])
-    nothing = (top < least[:, None]) & ~bare
-    zero = blank & np.isnan(values) & nothing & may[:, None]
-    states = np.where(blank & ~zero, np.int8(schema.NA), base)
-    values[zero] = 0.0
-    values[states != schema.OK] = math.nan
-    return states, zero
-
-
-def _few(names: list[str]) -> str:
-    shown = ", ".join(repr(n) for n in names[:3])
-    return f"{shown}{f' and {len(names) - 3} more' if len(names) > 3 else ''}" or "none"
-
-
-def _alike(ours: list[str], theirs: list[str]) -> str:
-    """A pair of case ids that look alike, for the message about an empty join."""
-    pairs = audits.near(ours[:10_000], theirs[:10_000])
-    if pairs:
-        return f"{pairs[0][0]!r} and {pairs[0][1]!r} ({pairs[0][2]})"
-    import difflib
-
-    for name in ours[:50]:
-        close = difflib.get_close_matches(name, theirs[:2000], n=1, cutoff=0.6)
-        if close:
-            return f"{name!r} and {close[0]!r}"
-    return ""

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -155,7 +156,8 @@ def examples():
     for path, command in each_command():
         text = call(*path, "--help").stdout
         for line in re.findall(r"^\s+ragcore (.*)$", text, re.MULTILINE):
-            yield pytest.param(line.split(), id=f"{' '.join(path) or 'ragcore'}: {line.strip()}")
+            name = f"{' '.join(path) or 'ragcore'}: {line.strip()}"
+            yield pytest.param(shlex.split(line), id=name)
         assert "ragcore " in (command.help or "")
 
 
@@ -165,7 +167,7 @@ def test_help__examples_run(words, folder):
     arguments = []
     for word in words:
         found = sorted(map(str, folder.glob(word))) if "*" in word and "/" in word else []
-        arguments += [os.path.relpath(f, folder) for f in found] or [word.strip("'\"")]
+        arguments += [os.path.relpath(f, folder) for f in found] or [word]
     assert call(*arguments).output
 
 
