@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragcore_kernels._jit import kernel
+from ragcore_kernels.atoms import Distribution, mean_distribution
 from ragcore_kernels.halves import halves_of, halves_tails
 from ragcore_kernels.histogram import Sample, plain_values, sample_of
 from ragcore_kernels.integers import packed_bits, ways
@@ -27,6 +27,16 @@ from ragcore_kernels.spectrum import (
 )
 from ragcore_kernels.sums import exact_sum
 from ragcore_kernels.trinomial import Window, is_few, window_of
+
+__all__ = [
+    "Cumulated",
+    "Distribution",
+    "Tails",
+    "mean_cdf",
+    "mean_distribution",
+    "mean_tails",
+    "tails_at_mean",
+]
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -181,14 +191,17 @@ def _place(lattice: Lattice, n: int, at: float) -> int:
 
     A number as near to a possible mean as a value may be to its lattice point is that mean.
     """
-    exact = Fraction(at)
-    place = (exact - lattice.origin) * n / lattice.step
-    nearest = round(place)
-    last = lattice.origin + lattice.step * int(lattice.points[-1])
-    scale = max(abs(exact), abs(lattice.origin), abs(last))
-    if abs(place - nearest) * lattice.step <= n * Fraction(TOLERANCE) * scale:
-        return 2 * nearest
-    return 2 * math.floor(place) + 1
+    (p, q), origin, step = at.as_integer_ratio(), lattice.origin, lattice.step
+    above = p * origin.denominator - q * origin.numerator
+    # The place is over / under, in integers: fractions would take most of the time.
+    over = above * n * step.denominator
+    under = q * origin.denominator * step.numerator
+    nearest = (2 * over + under) // (2 * under)
+    distance = abs(over - nearest * under) * step.numerator / (under * step.denominator)
+    scale = max(
+        abs(at), abs(lattice.mean_of(0, 1)), abs(lattice.mean_of(int(lattice.points[-1]), 1))
+    )
+    return 2 * nearest if distance <= n * TOLERANCE * scale else 2 * (over // under) + 1
 
 
 def _lattice_tails(prepared: Prepared, lattice: Lattice, places: list[int]) -> list[Parts] | None:

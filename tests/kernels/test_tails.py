@@ -14,6 +14,7 @@ from ragcore_kernels import atoms, tails
 from ragcore_kernels._jit import JIT
 from ragcore_kernels.atoms import mean_distribution
 from ragcore_kernels.histogram import histogram
+from ragcore_kernels.resample import mean_interval
 from ragcore_kernels.tails import Tails, mean_cdf, mean_tails, tails_at_mean
 from reference_tails import (
     convolved_pmf,
@@ -238,6 +239,30 @@ def test_tails__off_a_lattice_mirror_to_the_bit(values, at):
     assert parts(mirrored)[::-1] == pytest.approx(parts(found), abs=1e-13)
     assert sum(parts(found)) == pytest.approx(1.0, abs=1e-13)
     assert min(parts(found)) >= 0.0
+
+
+@COMPILED
+@pytest.mark.parametrize("kind", ["trinomial", "P@5", "reciprocal", "irrational", "outliers"])
+@pytest.mark.parametrize("n", [30, 900, 9_000])
+def test_tails__agree_with_the_ends_of_the_interval(kind, n):
+    rng = np.random.default_rng(n)
+    values = {
+        "trinomial": rng.integers(-1, 2, n) + 0.0,
+        "P@5": rng.integers(0, 6, n) / 5,
+        "reciprocal": 1 / rng.integers(1, 11, n),
+        "irrational": irrational(n, n),
+        "outliers": np.exp(2 * rng.normal(size=n)),
+    }[kind]
+    sample = histogram(values)
+    for level in (0.5, 0.95, 0.999):
+        found, share = mean_interval(sample, level), (1 - level) / 2
+        slack = found.bound * 1.001
+        low, high = mean_tails(sample, found.low + slack), mean_tails(sample, found.high - slack)
+        assert low.below + low.equal >= share * (1 - 1e-12) - low.bound - 1e-14
+        assert high.above + high.equal >= share * (1 - 1e-12) - high.bound - 1e-14
+        low, high = mean_tails(sample, found.low - slack), mean_tails(sample, found.high + slack)
+        assert low.below < share + low.bound
+        assert high.above < share + high.bound
 
 
 def test_cdf__never_falls_and_shares_a_sample():
