@@ -29,37 +29,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import inline, kernel
+from ragcore_kernels.rotations import (
+    BLOCK,
+    TURN,
+    add_turned,
+    less_one_run,
+    psi,
+    psi_by_squares,
+    psi_close,
+    spiral,
+    turns,
+)
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-TURN = 2.0 * math.pi
-BLOCK = 128
-"""Frequencies stepped through by one table of rotations before the phase is computed afresh."""
-
 _CHUNK = 1024
+_CLOSE = 16  # frequencies near 0 that are evaluated without cancellation, at a time
+_SMALL_PSI = 1e-12  # squared
+_FEW_DRAWS = 4096
+_LEAST_PSI = 1e-36  # squared; where psi was left out it is below this
 
 
 @inline
-def _turns(product: float, period: float) -> float:
-    """Part of a turn, -1/2 to 1/2; exact reduction if both are integers below 2**53."""
-    return (product - math.floor(product / period + 0.5) * period) / period
-
-
-@inline
-def spiral(turns: float, count: int, re: F64, im: F64) -> None:
-    """Powers 0..count-1 of exp(2 pi i turns), each by log2(count) products at most."""
-    re[0], im[0] = 1.0, 0.0
-    if count > 1:
-        re[1], im[1] = math.cos(TURN * turns), math.sin(TURN * turns)
-    for i in range(2, count):
-        a, b = i >> 1, i - (i >> 1)
-        re[i] = re[a] * re[b] - im[a] * im[b]
-        im[i] = re[a] * im[b] + im[a] * re[b]
-
-
-@inline
-def _phi_run(
+def phi_run(
     x: F64, p: F64, period: float, start: int, step: int, count: int, re: F64, im: F64, table: F64
 ) -> None:
     """Transform of one draw at frequencies start, start + step, ...; `count` of them.
@@ -72,21 +65,20 @@ def _phi_run(
         im[i] = 0.0
     cosines, sines = table[0], table[1]
     for j in range(x.size):
-        spiral(_turns(step * x[j], period), min(count, BLOCK), cosines, sines)
+        spiral(turns(step * x[j], period), min(count, BLOCK), cosines, sines)
         for base in range(0, count, BLOCK):
-            angle = TURN * (_turns((start + base * step) * x[j], period))
+            angle = TURN * (turns((start + base * step) * x[j], period))
             a, b = p[j] * math.cos(angle), p[j] * math.sin(angle)
-            for i in range(min(BLOCK, count - base)):
-                re[base + i] += a * cosines[i] - b * sines[i]
-                im[base + i] += a * sines[i] + b * cosines[i]
+            end = min(base + BLOCK, count)
+            add_turned(re[base:end], im[base:end], cosines[: end - base], sines[: end - base], a, b)
 
 
 @inline
-def _power_at(x: F64, p: F64, period: float, k: int) -> float:
+def power_at(x: F64, p: F64, period: float, k: int) -> float:
     """Squared modulus of the transform of one draw at frequency k."""
     re, im = 0.0, 0.0
     for j in range(x.size):
-        angle = TURN * (_turns(k * x[j], period))
+        angle = TURN * (turns(k * x[j], period))
         re += p[j] * math.cos(angle)
         im += p[j] * math.sin(angle)
     return re * re + im * im
@@ -108,7 +100,7 @@ def _may_matter(
 
 
 @inline
-def _take(start: int, stop: int, most: int, runs: I64, out: I64) -> bool:
+def take(start: int, stop: int, most: int, runs: I64, out: I64) -> bool:
     """Append start..stop-1 to `runs`, or to the last of them; False if there is no room."""
     n_runs = out[0]
     joins = n_runs > 0 and runs[0, n_runs - 1] + runs[1, n_runs - 1] == start
@@ -164,7 +156,7 @@ def scan(
     ends = np.empty((64, 2))
     for chunk in range(0, last + 1, (_CHUNK - 1) * cell):
         count = min(_CHUNK - 1, (last - chunk) // cell + 1)
-        _phi_run(x, p, period, chunk, cell, count + 1, re, im, table)
+        phi_run(x, p, period, chunk, cell, count + 1, re, im, table)
         for i in range(count + 1):
             re[i] = re[i] * re[i] + im[i] * im[i]
         for i in range(count):
@@ -179,44 +171,21 @@ def scan(
                     continue
                 if b - a > 16:  # look again, at half the distance; the left half first
                     middle = (a + b) >> 1
-                    at_middle = _power_at(x, p, period, middle)
+                    at_middle = power_at(x, p, period, middle)
                     stack[depth, 0], stack[depth, 1] = middle, b
                     ends[depth, 0], ends[depth, 1] = at_middle, at_b
                     stack[depth + 1, 0], stack[depth + 1, 1] = a, middle
                     ends[depth + 1, 0], ends[depth + 1, 1] = at_a, at_middle
                     depth += 2
                     continue
-                if not _take(max(a, 1), min(b, last + 1), most, runs, out):
+                if not take(max(a, 1), min(b, last + 1), most, runs, out):
                     out[2] = max(a, 1) - 1
                     return
     out[2] = last
 
 
 @inline
-def _sine_excess(y: float) -> float:
-    """``sin(y) - y`` without cancellation."""
-    if abs(y) > 0.4:
-        return math.sin(y) - y
-    z = y * y
-    series = 1.0 - z / 42.0 * (1.0 - z / 72.0 * (1.0 - z / 110.0 * (1.0 - z / 156.0)))
-    return -y * z / 6.0 * (1.0 - z / 20.0 * series)
-
-
-@inline
-def _less_one_run(x: F64, p: F64, period: float, mean: float, count: int, re: F64, im: F64) -> None:
-    """Transform of one draw less its mean, minus 1, at frequencies 1..count; no cancellation."""
-    for i in range(count):
-        re[i] = 0.0
-        im[i] = 0.0
-        for j in range(x.size):
-            y = TURN * (i + 1) / period * (x[j] - mean)
-            half = math.sin(0.5 * y)
-            re[i] -= 2.0 * p[j] * half * half
-            im[i] += p[j] * _sine_excess(y)
-
-
-@inline
-def _weights(terms: F64, at: int, k: int, period: float, degree: int) -> None:
+def weights(terms: F64, at: int, k: int, period: float, degree: int) -> None:
     """Weights of frequency k: of the lattice if `degree` is 0, else Vaaler's and Fejér's."""
     if degree == 0:
         terms[2, at] = 1.0 / (period * math.sin(math.pi * k / period))
@@ -261,43 +230,43 @@ def transform(
     Bound of the error of the distribution that comes from binning, see ``shape[1]``.
     """
     re, im = np.empty(_CHUNK), np.empty(_CHUNK)
+    power = np.empty((2, _CHUNK))
     table = np.empty((2, BLOCK))
     at, slack = 0, 0.0
     near = 20_000 // x.size
+    close = near >= 8
     for r in range(runs.shape[1]):
         done = 0
         while done < runs[1, r]:
             k0 = runs[0, r] + done
             count = min(_CHUNK, runs[1, r] - done)
-            close = r == 0 and k0 == 1 and near >= 8
+            close = close and r == 0 and k0 < near
             if close:
-                count = min(count, near)
-                _less_one_run(x, p, period, rest / n, count, re, im)
+                count = min(count, _CLOSE)
+                less_one_run(x, p, period, rest / n, k0, count, re, im)
+                psi_close(re[:count], im[:count], n)
+                # Where psi is small, so is n times the rounding of phi.
+                close = re[count - 1] ** 2 + im[count - 1] ** 2 > _SMALL_PSI
             else:
-                _phi_run(x, p, period, k0, np.int64(1), count, re, im, table)
+                phi_run(x, p, period, k0, np.int64(1), count, re, im, table)
+                if n <= _FEW_DRAWS:
+                    psi_by_squares(
+                        re[:count], im[:count], n, rest, period, k0, power[0, :count],
+                        power[1, :count], table,
+                    )  # fmt: skip
+                else:
+                    psi(re[:count], im[:count], n, rest, period, k0, floor)
             for i in range(count):
                 k = k0 + i
-                _weights(terms, at, k, period, degree)
-                if close:
-                    log = math.log1p(2.0 * re[i] + re[i] * re[i] + im[i] * im[i])
-                    angle = n * math.atan2(im[i], 1.0 + re[i])
-                else:
-                    log = math.log(max(re[i] * re[i] + im[i] * im[i], 1e-300))
-                    angle = 0.0
-                    if math.exp(log) >= floor:
-                        angle = n * math.atan2(im[i], re[i])
-                        angle -= TURN * (_turns(k * rest, period))
-                size = math.exp(0.5 * n * log)
-                terms[0, at] = size * math.cos(angle)
-                terms[1, at] = size * math.sin(angle)
+                weights(terms, at, k, period, degree)
+                terms[0, at], terms[1, at] = re[i], im[i]
                 if shape[1] > 0.0:
                     blur = 0.5 * shape[1] * (TURN * k / period) ** 2
-                    most = min(1.0, math.exp(0.5 * log) + blur)
+                    squared = max(re[i] * re[i] + im[i] * im[i], _LEAST_PSI)
+                    size = math.exp(math.log(squared) / (2 * n))
+                    most = min(1.0, size + blur)
                     weight = terms[2, at] + terms[3, at] / (degree + 1.0)
                     slack += weight * n * blur * math.exp((n - 1) * math.log(most))
                 at += 1
             done += count
     return slack
-
-
-turns, take = _turns, _take  # for module `flips`, which searches in the same way

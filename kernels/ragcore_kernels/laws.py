@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels.lattice import Sample, exact_sum
-from ragcore_kernels.quantile import bracket_quantile
 from ragcore_kernels.products import scan_sums, smoothed, transform_sums
+from ragcore_kernels.quantile import bracket_quantile
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -20,13 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import kernel
-from ragcore_kernels.inversion import (
-    BLOCK,
-    TURN,
-    _turns,  # pyright: ignore[reportPrivateUsage]
-    spiral,
-)
 from ragcore_kernels.laws import LOG_TERM, reach
+from ragcore_kernels.rotations import BLOCK, TURN, spiral, turns
 from ragcore_kernels.torus import fill_plane, scan_plane
 
 F64 = NDArray[np.float64]
@@ -61,7 +56,7 @@ def below_tops(tops: I64, period: int, mass: F64, waves: C128, runs: I64) -> flo
     for row in range(tops.size):
         odd = 2.0 * tops[row] + 1.0
         total += mass[row] * (0.5 * odd / period)
-        spiral(-_turns(odd, 2.0 * period), longest, re, im)
+        spiral(-turns(odd, 2.0 * period), longest, re, im)
         at = 0
         for r in range(runs.shape[1]):
             for base in range(0, runs[1, r], BLOCK):
@@ -71,7 +66,7 @@ def below_tops(tops: I64, period: int, mass: F64, waves: C128, runs: I64) -> flo
                     a += wave.real * re[i] - wave.imag * im[i]
                     b += wave.real * im[i] + wave.imag * re[i]
                     at += 1
-                angle = -TURN * _turns(odd * (runs[0, r] + base), 2.0 * period)
+                angle = -TURN * turns(odd * (runs[0, r] + base), 2.0 * period)
                 total += a * math.cos(angle) - b * math.sin(angle)
     return total
 

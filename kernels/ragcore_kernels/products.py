@@ -13,17 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import inline, kernel
-from ragcore_kernels.inversion import (
-    BLOCK,
-    TURN,
-    _less_one_run,  # pyright: ignore[reportPrivateUsage]
-    _phi_run,  # pyright: ignore[reportPrivateUsage]
-    _power_at,  # pyright: ignore[reportPrivateUsage]
-    _take,  # pyright: ignore[reportPrivateUsage]
-    _turns,  # pyright: ignore[reportPrivateUsage]
-    _weights,  # pyright: ignore[reportPrivateUsage]
-)
+from ragcore_kernels.inversion import phi_run, power_at, take, weights
 from ragcore_kernels.quantile import distribution
+from ragcore_kernels.rotations import BLOCK, TURN, less_one_run, turns
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -90,7 +82,7 @@ def scan_sums(
         count = min(_CHUNK - 1, (last - chunk) // cell + 1)
         for k in range(laws):
             a, b = starts[k], starts[k + 1]
-            _phi_run(x[a:b], p[a:b], period, chunk, cell, count + 1, re, im, table)
+            phi_run(x[a:b], p[a:b], period, chunk, cell, count + 1, re, im, table)
             for i in range(count + 1):
                 powers[i, k] = re[i] * re[i] + im[i] * im[i]
         for i in range(count):
@@ -111,12 +103,12 @@ def scan_sums(
                     ends[depth + 1, 0] = ends[depth, 0]
                     for k in range(laws):
                         c, d = starts[k], starts[k + 1]
-                        ends[depth + 1, 1, k] = _power_at(x[c:d], p[c:d], period, middle)
+                        ends[depth + 1, 1, k] = power_at(x[c:d], p[c:d], period, middle)
                     stack[depth, 0] = middle
                     ends[depth, 0] = ends[depth + 1, 1]
                     depth += 2
                     continue
-                if not _take(max(a, 1), min(b, last + 1), most, runs, out):
+                if not take(max(a, 1), min(b, last + 1), most, runs, out):
                     out[2] = max(a, 1) - 1
                     return
     out[2] = last
@@ -172,9 +164,9 @@ def transform_sums(
             for k in range(laws):
                 a, b, n = starts[k], starts[k + 1], draws[k]
                 if close:
-                    _less_one_run(x[a:b], p[a:b], period, rests[k] / n, count, re, im)
+                    less_one_run(x[a:b], p[a:b], period, rests[k] / n, np.int64(1), count, re, im)
                 else:
-                    _phi_run(x[a:b], p[a:b], period, k0, np.int64(1), count, re, im, table)
+                    phi_run(x[a:b], p[a:b], period, k0, np.int64(1), count, re, im, table)
                 for i in range(count):
                     if close:
                         excess = 2.0 * re[i] + re[i] * re[i] + im[i] * im[i]
@@ -183,7 +175,7 @@ def transform_sums(
                     else:
                         log = math.log(max(re[i] * re[i] + im[i] * im[i], 1e-300))
                         angles[i] += n * math.atan2(im[i], re[i])
-                        angles[i] -= TURN * _turns((k0 + i) * rests[k], period)
+                        angles[i] -= TURN * turns((k0 + i) * rests[k], period)
                     logs[i] += n * log
                     if not binned:
                         continue
@@ -193,7 +185,7 @@ def transform_sums(
                     tops[i] += n * top
                     least[i] = min(least[i], top)
             for i in range(count):
-                _weights(terms, at, k0 + i, period, degree)
+                weights(terms, at, k0 + i, period, degree)
                 size = math.exp(0.5 * logs[i])
                 terms[0, at] = size * math.cos(angles[i])
                 terms[1, at] = size * math.sin(angles[i])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import inline, kernel
-from ragcore_kernels.inversion import BLOCK, TURN, spiral
+from ragcore_kernels.rotations import BLOCK, TURN, spiral
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -14,9 +14,9 @@ from ragcore_kernels.halves import halves_of, halves_tails
 from ragcore_kernels.histogram import Sample, plain_values, sample_of
 from ragcore_kernels.integers import packed_bits, ways
 from ragcore_kernels.intervals import method_of
-from ragcore_kernels.inversion import BLOCK
 from ragcore_kernels.lattice import TOLERANCE, Lattice, Prepared, prepare
 from ragcore_kernels.quantile import distribution
+from ragcore_kernels.rotations import BLOCK
 from ragcore_kernels.spectrum import (
     Oriented,
     Spectrum,

@@ -11,12 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import inline, kernel
-from ragcore_kernels.inversion import (
-    TURN,
-    _sine_excess,  # pyright: ignore[reportPrivateUsage]
-    _turns,  # pyright: ignore[reportPrivateUsage]
-    spiral,
-)
+from ragcore_kernels.rotations import TURN, sine_excess, spiral, turns
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -123,7 +118,7 @@ def _parts(angle: float, at: int, table: F64) -> None:
     half = math.sin(0.5 * angle)
     table[0, at] = -2.0 * half * half
     table[1, at] = math.sin(angle)
-    table[2, at] = _sine_excess(angle)
+    table[2, at] = sine_excess(angle)
 
 
 @kernel
@@ -182,9 +177,9 @@ def fill_plane(
                                 re[a, b] += p[j] * ((c * cos - s * sin) + (c + cos))
                                 im[a, b] += p[j] * ((c * sin + s * cos) + (excess + along[2, b]))
                     else:
-                        start, step = _turns(float(k0) * x[j], period_x), x[j] / period_x
+                        start, step = turns(float(k0) * x[j], period_x), x[j] / period_x
                         _powers(start, step, wide, across[0], across[1])
-                        start, step = _turns(float(l0) * y[j], period_y), y[j] / period_y
+                        start, step = turns(float(l0) * y[j], period_y), y[j] / period_y
                         _powers(start, step, tall, along[0], along[1])
                         for a in range(wide):
                             c, s = p[j] * across[0, a], p[j] * across[1, a]
@@ -201,8 +196,8 @@ def fill_plane(
                         else:
                             log = math.log(max(c * c + s * s, 1e-300))
                             angle = n * math.atan2(s, c)
-                            angle -= TURN * _turns(float(k0 + a) * rests[0], period_x)
-                            angle -= TURN * _turns(float(l0 + b) * rests[1], period_y)
+                            angle -= TURN * turns(float(k0 + a) * rests[0], period_x)
+                            angle -= TURN * turns(float(l0 + b) * rests[1], period_y)
                         size = math.exp(0.5 * n * log)
                         column = l0 + b if l0 + b >= 0 else l0 + b + shape[1]
                         grid[row, column] = complex(size * math.cos(angle), size * math.sin(angle))

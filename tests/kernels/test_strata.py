@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragcore_kernels import strata, sums
+from ragcore_kernels import products, strata
 from ragcore_kernels._jit import JIT, compiled_count
 from ragcore_kernels.lattice import distinct
 from ragcore_kernels.resample import Interval, mean_interval
@@ -267,7 +267,7 @@ def test_interval__two_threads_find_the_same_bits():
 def test_kernels__have_one_specialisation():
     stratified_interval(*unusual(50, 2, 0))
     stratified_interval(*joined(chosen("thirds", (20, 20), 0)))
-    for kernel in (sums.scan_sums, sums.transform_sums):
+    for kernel in (products.scan_sums, products.transform_sums):
         assert compiled_count(kernel) == 1
 
 
