@@ -56,4 +56,6 @@ def warm_up() -> str:
             scores.table()
     score(run, qrels=qrels, bounds=("ties", "holes"))
     warm.compile_intervals()
+    warm.compile_tests()
+    warm.compile_rest()
     return f"kernels ready after {time.perf_counter() - begin:.1f} s"

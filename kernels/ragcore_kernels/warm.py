@@ -1,10 +1,13 @@
 """Compiles, ahead or in another process, the kernels that a score needs last.
 
-``python -m ragcore_kernels.warm`` runs `evaluate` and the intervals on next to nothing. Started
-beside a first score, it compiles them while that one compiles the kernels that it needs first.
+``python -m ragcore_kernels.warm`` runs `evaluate` and the intervals on next to nothing, and with
+the argument ``tests`` also what comparisons need. Started beside a first score, it compiles them
+while that one compiles the kernels that it needs first.
 """
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 
@@ -32,6 +35,44 @@ def compile_intervals() -> None:
     mean_intervals([np.tile(ranks, 2_000)])
 
 
+def compile_tests() -> None:
+    """Run every way to a sign-flip p-value once, as a comparison of two runs needs them."""
+    from ragcore_kernels.binomial import clopper_pearson
+    from ragcore_kernels.signs import sign_flip
+
+    ranks = 1.0 / np.arange(1, 11)
+    signs = np.where(np.arange(300) % 3, 1.0, -1.0)
+    clopper_pearson(0, 12)
+    sign_flip(np.array([1.0, -1.0, 0.0]))
+    sign_flip(np.tile(ranks, 30) * signs)  # a lattice
+    sign_flip(np.tile(ranks, 30))  # far in the tail
+    sign_flip(ranks)  # listed
+    sign_flip(np.sqrt(np.arange(1.0, 31.0)) * signs[:30])
+    sign_flip(np.sqrt(np.arange(1.0, 301.0)) * signs)  # bracketed
+
+
+def compile_rest() -> None:
+    """Run what no command needs at once: tails, BCa, strata, ratios, random numbers."""
+    from ragcore_kernels.bca import bca_interval
+    from ragcore_kernels.clusters import ratio_interval
+    from ragcore_kernels.monte_carlo import monte_carlo_interval
+    from ragcore_kernels.order_statistics import quantile_ranks
+    from ragcore_kernels.strata import stratified_interval
+
+    ranks = 1.0 / np.arange(1, 11)
+    roots = np.sqrt(np.arange(300) / 300)
+    for values in (np.array([0.0, 1.0, 1.0]), np.tile(ranks, 30), roots):
+        bca_interval(values)
+        stratified_interval(values, np.arange(values.size) % 2)
+    sizes = 1.0 + np.arange(300) % 5
+    ratio_interval(np.minimum(sizes, 2.0), sizes)
+    ratio_interval(roots, sizes)
+    monte_carlo_interval(roots, 100)
+    quantile_ranks(300, 0.95)
+
+
 if __name__ == "__main__":
     compile_measures()
     compile_intervals()
+    if "tests" in sys.argv[1:]:
+        compile_tests()

@@ -268,7 +268,7 @@ def _compare(
     **policies: Any,
 ) -> None:
     """What `compare`, and `score --baseline`, do."""
-    beside = compile_beside()
+    beside = compile_beside("tests")
     from ragcore.compare import compare as compare_runs
     from ragcore.report import comparison as report
 

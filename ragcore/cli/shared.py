@@ -62,8 +62,10 @@ def policy(scores: Any) -> str:
     return f"suite {scores.suite.name}: {scores.suite.kind or 'kind not stated'}\npolicy: {shown}"
 
 
-def compile_beside() -> Any:
+def compile_beside(*parts: str) -> Any:
     """With an empty kernel cache, compile half of the kernels in another process; else None.
+
+    `parts` are arguments of `ragcore_kernels.warm`.
 
     The first score of all is mostly compilation, and Python compiles on one processor only.
     """
@@ -73,12 +75,12 @@ def compile_beside() -> Any:
     if CACHE_DIR is None or any(CACHE_DIR.glob("*.nbi")):
         return None
     if sys.stderr.isatty():
-        click.echo("compiling the kernels, once: about 8 s", err=True)
+        click.echo(f"compiling the kernels, once: about {20 if parts else 8} s", err=True)
     if default_threads() < 2:
         return None
     import subprocess
 
-    command = [sys.executable, "-m", "ragcore_kernels.warm"]
+    command = [sys.executable, "-m", "ragcore_kernels.warm", *parts]
     away = subprocess.DEVNULL
     try:
         return subprocess.Popen(command, stdin=away, stdout=away, stderr=away)

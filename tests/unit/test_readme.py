@@ -1,0 +1,25 @@
+"""What the READMEs print and import is what the engine gives."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from conformance.shapes import cli, python
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_readme__comparison_is_what_is_printed() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    (block,) = re.findall(r"```\n\$ ragcore (compare .*?)\n(.*?)\n```", text, re.DOTALL)
+    done = cli(*block[0].split(), cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip("\n").splitlines() == block[1].splitlines()
+
+
+def test_readme__of_the_kernels_runs(tmp_path: Path) -> None:
+    text = (ROOT / "kernels" / "README.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    done = python(code, tmp_path)
+    assert done.returncode == 0, done.stderr
