@@ -82,6 +82,16 @@ def by_case(run: RunScores, rankings: I64 | None = None) -> Groups:
     return reduce(run.values[:, rankings], run.states[:, rankings], run.case_of[rankings])
 
 
+def pooled(run: RunScores, m: int, rankings: I64 | None = None) -> tuple[F64, F64]:
+    """Numerators and denominators of one measure, one a case with a value; variants averaged."""
+    part = slice(None) if rankings is None else rankings
+    one = slice(m, m + 1)
+    states, cases = run.states[one, part], run.case_of[part]
+    over, under = (reduce(f[one, part], states, cases) for f in run.fractions)
+    ok = over.states[0] == schema.OK
+    return over.values[0][ok], under.values[0][ok]
+
+
 def counts_of(states: Any) -> dict[str, int]:
     """How many columns are in each state."""
     found = np.bincount(states, minlength=len(schema.STATES))

@@ -16,7 +16,7 @@ from ragcore.plan import Plan
 from ragcore.results import RunScores
 from ragcore.saturation import Saturation, saturation
 from ragcore.scores import Scores
-from ragcore.stats import Paired, differences
+from ragcore.stats import Paired, differences, pooled_differences
 from ragcore.suites import pool_size
 from ragcore.summary import WHOLE, slices_of
 from ragcore.threads import in_threads
@@ -121,7 +121,12 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
         pairs, m, name, column, tops = job
         ok = pairs.matched[m]
         codes = strata[pairs.cases[ok]] if strata is not None and name == WHOLE else None
-        one = differences(pairs.before[m, ok], pairs.after[m, ok], how.level, codes)
+        old, new = pairs.before[m, ok], pairs.after[m, ok]
+        if m in pairs.parts:
+            parts = np.stack(pairs.parts[m])[:, ok]
+            one = pooled_differences(old, new, parts, how.level)
+        else:
+            one = differences(old, new, how.level, codes)
         own = pairs.own[0]
         has = own.states[m] == schema.OK
         room = saturation(

@@ -15,6 +15,7 @@ def explain_measure(measure: Measure) -> str:
         "mean": "the mean over cases with a value",
         "geometric": "exp of the mean logarithm over cases, each at least 0.00001",
         "sum": "the total over cases",
+        "micro": "the sum of numerators over the sum of denominators, cases resampled whole",
     }[measure.aggregate]
     lines = [
         ("measure", measure.text),

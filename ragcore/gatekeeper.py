@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,10 @@ from ragcore import schema
 from ragcore.casewise import reduce
 from ragcore.contrast import Cell, Contrast
 from ragcore.gates import COUNTS, COVERAGE, FAIL, INCONCLUSIVE, PASS, TRACES, Gate, Result
-from ragcore.measures.definitions import Measure
 from ragcore.results import RunScores
 from ragcore.scores import Scores
-from ragcore.summary import WHOLE, slices_of
-from ragcore_kernels.layout import F64, I64
-from ragcore_kernels.resample import mean_interval
+from ragcore.summary import WHOLE, CaseValues, case_values, slices_of
+from ragcore_kernels.layout import I64
 
 
 class Gatekeeper:
@@ -80,33 +79,29 @@ class Gatekeeper:
         part = slice(None) if rows is None else rows
         if gate.field in TRACES:
             return _of_traces(gate, run, m, name, part)
-        groups = reduce(run.values[m : m + 1, part], run.states[m : m + 1, part], run.case_of[part])
-        states = groups.states[0]
-        values = groups.values[0][states == schema.OK]
-        counts = {f"n_{s}": int((states == i).sum()) for i, s in enumerate(schema.STATES)}
-        counts["n_cases"] = int(states.size)
+        cell = case_values(run, m, rows)
         lost = self._lost(run, name)
-        unscored = counts["n_missing"] + counts["n_disputed"] + counts["n_failed"] + lost
+        unscored = lost + sum(cell.counts[s] for s in ("missing", "disputed", "failed"))
         if gate.field in COUNTS:
+            counts = {f"n_{s}": n for s, n in cell.counts.items()} | {"n_cases": cell.n_cases}
             return _judged(gate, run.name, name, float(counts[gate.field]))
+        n = cell.values.size
         if gate.field == COVERAGE:
-            asked = values.size + unscored
-            return _judged(gate, run.name, name, values.size / asked if asked else math.nan)
-        found = _number(gate.field, run.measures[m], values, self.level)
+            return _judged(gate, run.name, name, n / (n + unscored) if n + unscored else math.nan)
+        found = _number(gate.field, cell, self.level)
         if found is None:
             why = "no case with a value" + (f": {unscored} without one" if unscored else "")
-            if values.size:
-                why = f"no {gate.field} of one case"
-            return Result(gate, run.name, name, FAIL, None, why)
+            return Result(
+                gate, run.name, name, FAIL, None, f"no {gate.field} of {n} case(s)" if n else why
+            )
         plain = _judged(gate, run.name, name, found)
         if plain.status == FAIL or not unscored:
             return plain
         worst = None
-        if run.measures[m].aggregate == "mean" and gate.rises is not None:
-            filled = np.append(values, np.full(unscored, 0.0 if gate.rises else 1.0))
-            worst = _number(gate.field, run.measures[m], filled, self.level)
-        share = f"{unscored} of {values.size + unscored} cases not scored"
-        return _at_worst(gate, plain, worst, share)
+        if cell.how == "mean" and gate.rises is not None:
+            filled = np.append(cell.values, np.full(unscored, 0.0 if gate.rises else 1.0))
+            worst = _number(gate.field, replace(cell, values=filled), self.level)
+        return _at_worst(gate, plain, worst, f"{unscored} of {n + unscored} cases not scored")
 
     def _lost(self, run: RunScores, name: str) -> int:
         """Judged cases that `topics=common` leaves out: they are not scored either."""
@@ -173,7 +168,8 @@ class Gatekeeper:
             deltas = cell.pairs.after[cell.m, kept] - cell.pairs.before[cell.m, kept]
             fill = 0.0 if gate.rises else 1.0
             filled = np.append(deltas, fill - old)
-            worst = _number("value" if field == "delta" else field, None, filled, self.level)
+            whole = CaseValues("mean", filled, {}, 0, filled.size)
+            worst = _number("value" if field == "delta" else field, whole, self.level)
             value = np.append(cell.pairs.after[cell.m, kept], np.full(lost, fill)).mean()
             share += f", whose mean would be {value:.4g} against {_baseline_mean(cell):.4g}"
         return _at_worst(gate, plain, worst, share)
@@ -205,23 +201,17 @@ def _covers(gate: Gate, part: str) -> bool:
     return part == gate.slice
 
 
-def _number(field: str, measure: Measure | None, values: F64, level: float) -> float | None:
+def _number(field: str, cell: CaseValues, level: float) -> float | None:
     """One field of a measure on case values; None where there is none."""
-    if values.size == 0:
+    if cell.values.size == 0:
         return None
-    if field == "denominator":
-        return float(values.size)
-    if field in ("value", "mean", "numerator"):
-        from ragcore.summary import aggregate
-
-        how = measure.aggregate if measure is not None else "mean"
-        value, numerator, _ = aggregate(how, values)
-        return numerator if field == "numerator" else value
-    if values.size < 2:
+    if field in ("value", "mean", "numerator", "denominator"):
+        value, numerator, denominator = cell.aggregate()
+        found = {"numerator": numerator, "denominator": denominator}.get(field, value)
+        return None if found is None or math.isnan(found) else found
+    interval = cell.interval(level)
+    if not interval.method:
         return None
-    if measure is not None and measure.aggregate != "mean":
-        return None
-    interval = mean_interval(values, level)
     return interval.low if field == "ci_low" else interval.high
 
 

@@ -26,6 +26,8 @@ class Pairs:
     before, after : (n_measures, n), values over what both runs have; NaN where not matched.
     matched : (n_measures, n), whether both have a value for at least one language in common.
     own : the two runs by themselves, all their rankings counted; for means and denominators.
+    parts : of measures that are pooled, by number: numerators and denominators of the baseline,
+        then of the candidate, (n,) each, over what both runs have.
     """
 
     cases: I64
@@ -33,6 +35,7 @@ class Pairs:
     after: F64
     matched: Any
     own: tuple[Groups, Groups]
+    parts: dict[int, tuple[F64, F64, F64, F64]] = field(default_factory=dict)
 
 
 @dataclass
@@ -90,46 +93,64 @@ def pair(
     rows : rankings of a slice, of either run; None for all.
     """
     own = by_case(before, rows[0]), by_case(after, rows[1])
-    if before.lang is None and after.lang is None:
-        inner = own
-    else:
-        langs: dict[str | None, int] = {}
-        inner = tuple(
-            _variants(run, part, langs) for run, part in zip((before, after), rows, strict=True)
-        )
+    codes: dict[str | None, int] = {}
+    keys = [_keys(run, codes) for run in (before, after)]
     cases = np.union1d(own[0].keys, own[1].keys)
-    left, right = inner
-    keys, at_left, at_right = np.intersect1d(
+    values = _matched((before, after), rows, keys, (before.values, after.values), cases)
+    out = Pairs(cases, *values, ~np.isnan(values[0]), own)
+    for m, one in enumerate(before.measures):
+        if one.aggregate == "micro":
+            pick = slice(m, m + 1)
+            over, under = (
+                _matched(
+                    (before, after), rows, keys,
+                    (before.fractions[i][pick], after.fractions[i][pick]), cases, pick,
+                )
+                for i in range(2)
+            )  # fmt: skip
+            out.parts[m] = (over[0][0], under[0][0], over[1][0], under[1][0])
+    return out
+
+
+def _matched(
+    runs: tuple[RunScores, RunScores],
+    rows: tuple[I64 | None, I64 | None],
+    keys: list[I64],
+    values: tuple[F64, F64],
+    cases: I64,
+    pick: slice = slice(None),
+) -> tuple[F64, F64]:
+    """Numbers of both runs by case, over the variants that both have; NaN where there are none."""
+    groups = []
+    for run, part, key, own in zip(runs, rows, keys, values, strict=True):
+        at = slice(None) if part is None else part
+        groups.append(reduce(own[:, at], run.states[pick, at], key[at]))
+    left, right = groups
+    shared, at_left, at_right = np.intersect1d(
         left.keys, right.keys, assume_unique=True, return_indices=True
     )
-    states = np.where(
-        (left.states[:, at_left] == schema.OK) & (right.states[:, at_right] == schema.OK),
-        np.int8(schema.OK), np.int8(schema.MISSING),
-    )  # fmt: skip
-    shared = keys if inner is own else keys // _LANGS
+    ok = (left.states[:, at_left] == schema.OK) & (right.states[:, at_right] == schema.OK)
+    states = np.where(ok, np.int8(schema.OK), np.int8(schema.MISSING))
     sides = [
-        reduce(g.values[:, at], states, shared) for g, at in ((left, at_left), (right, at_right))
+        reduce(group.values[:, at], states, shared // _LANGS)
+        for group, at in ((left, at_left), (right, at_right))
     ]
     place = np.searchsorted(cases, sides[0].keys)
-    shape = (left.values.shape[0], cases.size)
-    values = [np.full(shape, np.nan) for _ in sides]
-    for out, side in zip(values, sides, strict=True):
-        out[:, place] = side.values
-    return Pairs(cases, values[0], values[1], ~np.isnan(values[0]), own)
+    out = [np.full((left.values.shape[0], cases.size), np.nan) for _ in sides]
+    for array, side in zip(out, sides, strict=True):
+        array[:, place] = side.values
+    return out[0], out[1]
 
 
 _LANGS = 1 << 20
 
 
-def _variants(run: RunScores, rows: I64 | None, langs: dict[str | None, int]) -> Groups:
-    """A run by case and language; the codes of languages grow in `langs`."""
-    n = run.case_of.size
-    own = np.fromiter(
-        (langs.setdefault(lang, len(langs)) for lang in run.lang or [None] * n), np.int64, n
-    )
-    keys = run.case_of * _LANGS + own
-    part = slice(None) if rows is None else rows
-    return reduce(run.values[:, part], run.states[:, part], keys[part])
+def _keys(run: RunScores, codes: dict[str | None, int]) -> I64:
+    """Case and language of every ranking as one number; codes of languages grow in `codes`."""
+    if run.lang is None:
+        return run.case_of * _LANGS + codes.setdefault(None, len(codes))
+    own = (codes.setdefault(lang, len(codes)) for lang in run.lang)
+    return run.case_of * _LANGS + np.fromiter(own, np.int64, run.case_of.size)
 
 
 def unmatched(

@@ -103,6 +103,13 @@ class RunScores:
         return {name: code for code, name in enumerate(self.case_names)}
 
     @cached_property
+    def fractions(self) -> tuple[F64, F64]:
+        """Numerators and denominators, (n_measures, n) each; 0/0 where a value is no fraction."""
+        over, under = self.quotients()
+        bad = np.isnan(over) | np.isnan(under)
+        return np.where(bad, 0.0, over), np.where(bad, 0.0, under)
+
+    @cached_property
     def single(self) -> bool:
         """Whether every case has one ranking, in the order of the codes."""
         return bool((self.case_of[1:] > self.case_of[:-1]).all())

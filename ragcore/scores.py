@@ -76,6 +76,8 @@ class Scores:
 
     def _mean(self, run: RunScores, m: int) -> float:
         values = run.values[m]
+        if run.measures[m].aggregate == "micro":
+            return summary.case_values(run, m).aggregate()[0]
         if not run.single:
             values = summary.case_values(run, m).values
         elif run.states[m].any():

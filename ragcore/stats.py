@@ -11,6 +11,7 @@ import numpy as np
 
 from ragcore.errors import UsageError
 from ragcore_kernels.binomial import clopper_pearson
+from ragcore_kernels.clusters import ratio_interval
 from ragcore_kernels.histogram import MAX_DISTINCT, Sample, histogram
 from ragcore_kernels.lattice import prepare
 from ragcore_kernels.layout import F64, I64
@@ -129,6 +130,43 @@ def differences(before: F64, after: F64, level: float = 0.95, strata: I64 | None
     return Paired(
         n, _mean_of(sample, deltas), interval.low, interval.high, interval.method, test.p_value,
         test.method, *counted, *means, _reason(deltas, level),
+    )  # fmt: skip
+
+
+def pooled_differences(before: F64, after: F64, parts: F64, level: float = 0.95) -> Paired:
+    """Difference of two shares that are pooled over cases.
+
+    Where both have the same denominators, as recall has, it is one ratio of sums, with an exact
+    interval and p-value. Where denominators moved there is no exact interval, and none is given.
+
+    Parameters
+    ----------
+    before, after : (n,), shares of the cases, which say who won.
+    parts : (4, n), numerators and denominators of the baseline, then of the candidate.
+    """
+    over, under, over_after, under_after = parts
+    n = before.size
+    wins, losses = int((after > before).sum()), int((after < before).sum())
+    counted = wins, losses, n - wins - losses
+    totals = [exact_sum(part) if n else 0.0 for part in (over, under, over_after, under_after)]
+    if not (totals[1] and totals[3]):
+        return Paired(n, None, None, None, None, None, None, *counted, reason="nothing to pool")
+    shares = totals[0] / totals[1], totals[2] / totals[3]
+    delta = shares[1] - shares[0]
+    moved = int((under != under_after).sum())
+    if n == 1 or moved:
+        why = (
+            f"denominators moved in {moved} cases: a difference of two ratios has no exact interval"
+        )
+        return Paired(
+            n, delta, None, None, None, None, None, *counted, *shares,
+            reason="n=1" if n == 1 else why,
+        )  # fmt: skip
+    gains = over_after - over
+    interval, test = ratio_interval(gains, under, level), sign_flip(gains)
+    return Paired(
+        n, exact_sum(gains) / totals[1], interval.low, interval.high, interval.method,
+        test.p_value, test.method, *counted, *shares, _reason(after - before, level),
     )  # fmt: skip
 
 

@@ -13,27 +13,59 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
-from ragcore.casewise import Groups, by_case, counts_of, reduce
+from ragcore.casewise import Groups, by_case, counts_of, pooled, reduce
 from ragcore.errors import UsageError
 from ragcore.measures.definitions import Measure
 from ragcore.results import RunScores
-from ragcore.threads import in_threads, split
+from ragcore.threads import in_threads
+from ragcore_kernels.clusters import ratio_interval
 from ragcore_kernels.layout import F64, I64
-from ragcore_kernels.resample import Interval, exact_sum, exponential, mean_intervals
+from ragcore_kernels.resample import Interval, exact_sum, exponential, mean_interval
 
 WHOLE = "all"
 FEW_CASES = 10
 GEOMETRIC_FLOOR = 1e-5
+_HOW = {"sum": "total over cases", "geometric": "geometric mean", "micro": "pooled over cases"}
+NO_INTERVAL = Interval(math.nan, math.nan, "", 0.0)
 
 
 @dataclass
 class CaseValues:
-    """One measure on one slice, a value for each case."""
+    """One measure on one slice, a value for each case.
 
+    Attributes
+    ----------
+    how : how they become one number: mean, geometric, sum or micro.
+    values : of the cases that have one.
+    counts : cases by state.
+    differing, n_cases : cases whose variants differ; all cases.
+    parts : numerators and denominators of the values, for micro.
+    """
+
+    how: str
     values: F64
     counts: dict[str, int]
     differing: int
     n_cases: int
+    parts: tuple[F64, F64] | None = None
+
+    def aggregate(self) -> tuple[float, float, float | None]:
+        """(mean, numerator, denominator), see `aggregate`."""
+        return aggregate(self.how, self.values, self.parts)
+
+    def interval(self, level: float) -> Interval:
+        """Exact interval of the mean; without method where there is none.
+
+        One case says nothing of how cases vary.
+        """
+        if self.how == "sum" or self.values.size < 2:
+            return NO_INTERVAL
+        if self.parts is not None:
+            return ratio_interval(*self.parts, level) if self.parts[1].any() else NO_INTERVAL
+        if self.how == "geometric":
+            logs = np.log(np.maximum(self.values, GEOMETRIC_FLOOR))
+            return exponential(mean_interval(logs, level))
+        return mean_interval(self.values, level)
 
 
 def slices_of(run: RunScores, by: str) -> list[tuple[str, I64]]:
@@ -113,27 +145,35 @@ def case_values(run: RunScores, m: int, rankings: I64 | None = None) -> CaseValu
     """One measure on every case of a slice, and the cases by state."""
     part = slice(None) if rankings is None else rankings
     one = slice(m, m + 1)
-    return _cell(reduce(run.values[one, part], run.states[one, part], run.case_of[part]), 0)
+    groups = reduce(run.values[one, part], run.states[one, part], run.case_of[part])
+    return _cell(run, m, rankings, groups, 0)
 
 
-def _cell(groups: Groups, m: int) -> CaseValues:
-    states = groups.states[m]
+def _cell(run: RunScores, m: int, rankings: I64 | None, groups: Groups, row: int) -> CaseValues:
+    states, how = groups.states[row], run.measures[m].aggregate
     return CaseValues(
-        groups.values[m][states == schema.OK], counts_of(states), int(groups.differing[m].sum()),
-        groups.keys.size,
+        how, groups.values[row][states == schema.OK], counts_of(states),
+        int(groups.differing[row].sum()), groups.keys.size,
+        pooled(run, m, rankings) if how == "micro" else None,
     )  # fmt: skip
 
 
-def aggregate(how: str, values: F64) -> tuple[float, float, float | None]:
+def aggregate(
+    how: str, values: F64, parts: tuple[F64, F64] | None = None
+) -> tuple[float, float, float | None]:
     """(mean, numerator, denominator) of case values, sums correctly rounded.
 
-    `how` is "mean", "geometric" (numerator = sum of logarithms) or "sum" (no denominator).
+    `how` is "mean", "geometric" (numerator = sum of logarithms), "sum" (no denominator), or
+    "micro", which takes `parts`: numerators and denominators of the cases.
     """
     if how == "sum":
         total = exact_sum(values) if values.size else 0.0
         return total, total, None
     if values.size == 0:
         return math.nan, 0.0, 0.0
+    if how == "micro" and parts is not None:
+        over, under = exact_sum(parts[0]), exact_sum(parts[1])
+        return over / under if under else math.nan, over, under
     if how == "geometric":
         logs = exact_sum(np.log(np.maximum(values, GEOMETRIC_FLOOR)))
         return math.exp(logs / values.size), logs, float(values.size)
@@ -161,26 +201,17 @@ def summarise(
             slices += slices_of(run, column)
         for name, rankings in slices:
             groups = by_case(run, rankings)
-            found += [(run, name, m, _cell(groups, m)) for m in range(len(run.measures))]
-    wanted = [_resampled(run.measures[m].aggregate, cell.values) for run, _, m, cell in found]
-    parts = in_threads(lambda part: mean_intervals(part, level), split(wanted, threads), threads)
-    intervals = [interval for part in parts for interval in part]
+            found += [
+                (run, name, m, _cell(run, m, rankings, groups, m)) for m in range(len(run.measures))
+            ]
+    intervals = in_threads(lambda one: one[3].interval(level), found, threads)
     rows = [_row(*one, interval) for one, interval in zip(found, intervals, strict=True)]
     return [{name: row.get(name) for name in schema.SUMMARY.names} for row in rows]
 
 
-def _resampled(how: str, values: F64) -> F64:
-    """What is resampled for the interval; one case says nothing of how cases vary."""
-    if how == "sum" or values.size < 2:
-        return values[:0]
-    return np.log(np.maximum(values, GEOMETRIC_FLOOR)) if how == "geometric" else values
-
-
 def _row(run: RunScores, name: str, m: int, cell: CaseValues, interval: Interval) -> dict[str, Any]:
     one = run.measures[m]
-    mean, numerator, denominator = aggregate(one.aggregate, cell.values)
-    if one.aggregate == "geometric":
-        interval = exponential(interval)
+    mean, numerator, denominator = cell.aggregate()
     return {
         "run": run.name,
         "measure": one.text,
@@ -204,7 +235,7 @@ def _notes(run: RunScores, name: str, one: Measure, cell: CaseValues) -> list[st
     if cell.differing:
         notes.append(f"{cell.differing} differ between variants")
     if one.aggregate != "mean":
-        notes.append({"sum": "total over cases", "geometric": "geometric mean"}[one.aggregate])
+        notes.append(_HOW[one.aggregate])
     n = cell.counts["ok"]
     if name != WHOLE and n < FEW_CASES:
         notes.append("descriptive: fewer than 10 cases")

@@ -40,9 +40,3 @@ def in_threads(work: Callable[[S], T], jobs: Sequence[S], threads: int) -> list[
         return [work(job) for job in jobs]
     with ThreadPoolExecutor(min(threads, len(jobs))) as pool:
         return list(pool.map(work, jobs))
-
-
-def split(items: Sequence[T], threads: int) -> list[Sequence[T]]:
-    """At most four parts a thread, in order, so that uneven work evens out."""
-    n = min(len(items), max(1, 4 * threads if threads > 1 else 1))
-    return [items[len(items) * i // n : len(items) * (i + 1) // n] for i in range(n)]

@@ -32,7 +32,7 @@ def ceilings(measures: list[Measure], hits: Hits) -> F64:
     relevant: dict[int, I64] = {}
     for m, one in enumerate(measures):
         name = one.definition.name
-        if name in _COUNTS or one.aggregate != "mean" or kind_of(one):
+        if name in _COUNTS or one.aggregate not in ("mean", "micro") or kind_of(one):
             out[m] = math.nan
             continue
         if name not in ("P", "R", "AP", "RBP", "ERR"):

@@ -49,7 +49,8 @@ class Measure:
     k : ranks counted, 0 = all.
     rel : least relevant grade.
     params : the rest, defaults filled in.
-    aggregate : as the definition's, unless the name says otherwise (gm_map).
+    aggregate : as the definition's, unless the name says otherwise: geometric (gm_map), or micro
+        (`micro(P@5)`: sum of numerators over sum of denominators).
     """
 
     text: str

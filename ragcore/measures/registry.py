@@ -126,8 +126,27 @@ def _expand(name: str) -> list[str]:
     return [name]
 
 
+POOLED = frozenset(
+    ("P", "R", "R_capped", "SetP", "SetR", "Judged", "Unjudged", "retrieval.coverage")
+)
+"""Shares whose numerators and denominators may be added up over cases: `micro(...)`."""
+
+
+def _pooled(text: str, inner: str, rel: int) -> Measure:
+    """A share pooled over cases: sum of numerators over sum of denominators."""
+    one = _one(inner.strip(), rel)
+    if one.definition.name not in POOLED or one.aggregate != "mean":
+        known = ", ".join(sorted(POOLED))
+        raise UsageError(f"measure {text!r}: {inner} is no share to pool", f"one of {known}")
+    if variants.kind_of(one):
+        raise UsageError(f"measure {text!r}: a bound is no share to pool")
+    return replace(one, text=text, aggregate="micro")
+
+
 @lru_cache(maxsize=1024)
 def _one(text: str, rel: int) -> Measure:
+    if match := re.fullmatch(r"micro\((.*)\)", text):
+        return _pooled(text, match[1], rel)
     try:
         name, k, params = _trec_eval(text) or _trec_eval_with(text) or _notation(text)
     except ValueError:  # 1.2.3, or digits without end
