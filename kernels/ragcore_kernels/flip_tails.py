@@ -18,7 +18,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 _TIE = 1e-14  # of the sum of magnitudes: sums of doubles this near are equal
-_FAR = 4.5  # deviations beyond which the signs lean
+_FAR, _SMALL = 4.5, 1e-6  # deviations beyond which, and p-value below which, the signs lean
 _LOG_TAIL = 42.0  # e**-42 = 6e-19 is left outside the period, and of frequencies left out
 _ROUGH_TAIL = 25.0  # the same off a lattice, where there is a bound anyway
 _RESOLUTION = 1e-5  # aim of the bound off a lattice
@@ -183,7 +183,8 @@ def real_tail(x: F64, counts: I64, t: float) -> tuple[float, float]:
 
 def _bracket(x: F64, counts: I64, t: float, gap: float) -> tuple[float, float]:
     """P(\\|T\\| >= t) in the middle of a proved bracket, and half its width."""
-    return _transformed(x, counts, t, gap, False, math.inf)  # type: ignore[return-value]
+    p, bound = _transformed(x, counts, t, gap, False, math.inf)  # type: ignore[misc]
+    return p, bound
 
 
 @dataclass(frozen=True)
@@ -212,14 +213,14 @@ class _Plan:
     log_tail: float
 
 
-def _plan(x: F64, counts: I64, t: float, gap: float, on_lattice: bool) -> _Plan:
-    """Lean the signs if t is far out, and find a period."""
+def _plan(x: F64, counts: I64, t: float, gap: float, on_lattice: bool, leaning: bool) -> _Plan:
+    """Find a period and, for leaning signs, how they lean."""
     shape, lean, bent = np.empty(3), np.zeros(x.size), np.zeros(4)
     moments(x, counts, shape)
     m, total, squares = shape.tolist()
     q = _LOG_TAIL if on_lattice else _ROUGH_TAIL
     reach = math.sqrt(2.0 * q * squares)  # Hoeffding's bound, for leaning signs as well
-    if t <= _FAR * math.sqrt(squares):
+    if not leaning:
         decay, log_factor, length, off = 0.0, 0.0, 0.0, 0.0
         period = 0.5 * (t + min(total, reach))
     else:
@@ -244,11 +245,21 @@ def _transformed(
 
     `gap` is the sum of magnitudes less t.
     """
-    plan = _plan(x, counts, t, gap, on_lattice)
+    if t <= _FAR * math.sqrt(float(counts @ (x * x))):
+        found = _summed(_plan(x, counts, t, gap, on_lattice, False), on_lattice, worth_ns)
+        if found is None or found[0] - found[1] >= _SMALL:
+            return found
+    plan = _plan(x, counts, t, gap, on_lattice, True)
     if plan.log_factor < math.log(LEAST_P) - 1.0:
         return 0.0, 0.0
+    return _summed(plan, on_lattice, worth_ns)
+
+
+def _summed(plan: _Plan, on_lattice: bool, worth_ns: float) -> tuple[float, float] | None:
+    """Find the frequencies that matter for a plan, and sum them; see `_transformed`."""
+    x, counts = plan.x, plan.counts
     m, period, q = plan.cases, plan.period, plan.log_tail
-    if on_lattice and period * (t + gap) >= 1 << 53:
+    if on_lattice and period * float(counts @ x) >= 1 << 53:
         return None
     centres, p, spread = x, counts * (1.0 - plan.lean * plan.lean) / m, 0.0
     if x.size > _BINS:
@@ -278,7 +289,7 @@ def _transformed(
     degree = 0 if on_lattice else looked
     runs = np.ascontiguousarray(runs[:, :n_runs])
     sums = np.empty(2)
-    tail(x, counts, plan.lean, t, plan.decay, plan.length, period, degree, runs, sums)
+    tail(x, counts, plan.lean, plan.t, plan.decay, plan.length, period, degree, runs, sums)
     return _bounded(plan, sums, degree)
 
 

@@ -24,6 +24,7 @@ __all__ = ["SignTest", "sign_flip"]
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
+
 @kernel
 def _one_magnitude(values: F64, out: I64) -> bool:
     """Whether all values but zeros have one magnitude.
@@ -82,7 +83,7 @@ def sign_flip(differences: ArrayLike, sample: Sample | None = None) -> SignTest:
     ----------
     Pitman, Significance tests which may be applied to samples from any populations, 1937.
     """
-    array = np.ascontiguousarray(differences, dtype=np.float64)
+    array = np.asarray(differences, dtype=np.float64, order="C")
     if array.ndim != 1:
         raise ValueError(f"differences have shape {array.shape}; expected one dimension")
     n = array.size
