@@ -1,4 +1,4 @@
-"""Slow, obvious versions of the sign-flip test and its companions, to test the quick ones against."""
+"""Slow, obvious versions of the sign-flip test and its companions; samples to try them on."""
 
 from __future__ import annotations
 
@@ -91,3 +91,49 @@ def stepped_down(p_values: Sequence[float]) -> list[float]:
         most = max(most, min(1.0, (k - i) * p_values[at]))
         adjusted[at] = most
     return adjusted
+
+
+# --- samples
+
+SETS: dict[str, list[int | Fraction]] = {
+    "signs": [-1, 0, 1],
+    "tenths": [Fraction(-3, 10), Fraction(-1, 10), 0, Fraction(1, 10), Fraction(7, 10)],
+    "thirds": [Fraction(-1, 3), Fraction(1, 3), Fraction(1, 2), 1],
+    "sixths": [Fraction(5, 6), Fraction(-1, 6)],
+    "skewed": [0, Fraction(1, 7), 13],
+    "reciprocal": [0] + [s * Fraction(1, rank) for rank in range(1, 11) for s in (-1, 1)],
+    "odd": [-3, 5, 7],
+}
+
+
+def ranks(n: int, seed: int, shift: int = 0) -> np.ndarray:
+    """Differences of reciprocal ranks at 10, in 2520ths; `shift` makes one system worse."""
+    rng = np.random.default_rng(seed)
+    points = np.array([2520 // r for r in range(1, 11)] + [0] * 4)
+    mine = points[rng.integers(0, 14, n)]
+    other = np.where(rng.random(n) < 0.3, mine, points[rng.integers(shift, 14, n)])
+    return mine - other
+
+
+def gains(n: int, seed: int, shift: float = 0.0) -> np.ndarray:
+    """Differences of nDCG@10, irrational, some of them 0."""
+    rng = np.random.default_rng(seed)
+    discount = 1 / np.log2(np.arange(2, 12))
+    ideal = np.cumsum(discount)
+
+    def one(share: float) -> np.ndarray:
+        found = rng.random((n, 10)) < share
+        return found @ discount / ideal[np.maximum(found.sum(1), 1) - 1]
+
+    return np.where(rng.random(n) < 0.3, 0.0, one(0.25 + shift) - one(0.25))
+
+
+def aligned(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Magnitudes, counts and outcome of whole differences."""
+    sizes, counts = np.unique(np.abs(points[points != 0]), return_counts=True)
+    return sizes, counts.astype(np.int64), int(abs(points.sum()))
+
+
+def floats(values: Sequence[int | Fraction]) -> np.ndarray:
+    """The nearest doubles."""
+    return np.array([float(v) for v in values])

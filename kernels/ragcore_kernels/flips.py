@@ -42,7 +42,7 @@ I64 = NDArray[np.int64]
 
 _CHUNK = 1024
 _NEAR = 32
-_NEAR_VALUES = 512
+_NEAR_VALUES = 1024
 _KEPT = 1024
 
 
@@ -330,7 +330,7 @@ def tail(
 
     Notes
     -----
-    Leaving out a frequency whose \\|psi\\| is below e costs at most 2 e / k.
+    Leaving out a frequency with psi below e in magnitude costs at most 2 e / k.
     """
     work = np.empty((4, BLOCK))
     longest, n_terms = np.int64(0), np.int64(0)

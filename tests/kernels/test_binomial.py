@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from ragcore_kernels._jit import JIT
 from ragcore_kernels.binomial import (
-    LEAST_P, binomial_mass, binomial_masses, binomial_tail, clopper_pearson, mcnemar, wilson,
-)  # fmt: skip
+    LEAST_P,
+    binomial_mass,
+    binomial_masses,
+    binomial_tail,
+    clopper_pearson,
+    mcnemar,
+    wilson,
+)
 from ragcore_kernels.order_statistics import TOO_FEW, quantile_interval, quantile_ranks
 from reference_signs import binomial
 
