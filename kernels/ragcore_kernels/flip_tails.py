@@ -18,7 +18,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 _TIE = 1e-14  # of the sum of magnitudes: sums of doubles this near are equal
-_FAR = 4.5  # deviations beyond which the signs lean
+_FAR, _SMALL = 4.5, 1e-6  # deviations beyond which, and p-value below which, the signs lean
 _LOG_TAIL = 42.0  # e**-42 = 6e-19 is left outside the period, and of frequencies left out
 _ROUGH_TAIL = 25.0  # the same off a lattice, where there is a bound anyway
 _RESOLUTION = 1e-5  # aim of the bound off a lattice
@@ -28,7 +28,7 @@ _MAX_GROUP, _SHORT_GROUP = 1 << 15, 1 << 10
 _MAX_RUNS = 1 << 13
 _MAX_NS = 2.5e6
 _SCAN_NS = 0.8
-_MAX_LATTICE_NS = 3e7
+_MAX_LATTICE_NS = 1e7
 _BINS = 4096
 
 
@@ -88,33 +88,42 @@ def lean_towards(x: F64, counts: I64, t: float, gap: float, lean: F64, out: F64)
 
 
 @kernel
-def bin_weights(x: F64, counts: I64, lean: F64, n_bins: int, bins: F64) -> float:
+def bin_weights(x: F64, counts: I64, lean: F64, bins: F64) -> float:
     """Gather values for the scan: centroids, and weights that are not too great.
 
     Parameters
     ----------
-    x, counts, lean : (n_values,), see `flips.tail`; x in ascending order.
-    n_bins : bins of equal width.
+    x, counts, lean : (n_values,), see `flips.tail`; x in ascending order, not all equal.
     bins : (2, n_bins), filled with centroids and weights, 0.0 where a bin is empty.
 
     Returns
     -------
-    Weighted mean square of the distances of values from their centroid.
+    Weighted mean square of the distances of values from their centroid. Bins are narrow where
+    values are dense, as the cube root of their density, which makes it about as small as it can
+    be.
     """
-    width = x[-1] / n_bins
-    cases = 0.0
+    cases, length = 0.0, 0.0
     for j in range(x.size):
         cases += counts[j]
-    spread, first = 0.0, 0
+        if j > 0:
+            length += (x[j] - x[j - 1]) ** (2.0 / 3.0)
+    spread, first, covered, n_bins = 0.0, 0, 0.0, bins.shape[1]
     for b in range(n_bins):
         bins[0, b], bins[1, b] = 0.0, 0.0
         last, total, count = first, 0.0, 0.0
-        while last < x.size and (x[last] < (b + 1) * width or b == n_bins - 1):
-            total += counts[last] * (x[last] - b * width)
+        while last < x.size and (last == first or covered * n_bins < (b + 1) * length):
+            total += counts[last] * (x[last] - x[first])
             count += counts[last]
             last += 1
+            if last < x.size:
+                covered += (x[last] - x[last - 1]) ** (2.0 / 3.0)
+        if b == n_bins - 1:
+            while last < x.size:
+                total += counts[last] * (x[last] - x[first])
+                count += counts[last]
+                last += 1
         if last > first:
-            centre = b * width + total / count
+            centre = x[first] + total / count
             weight = (1.0 - lean[last - 1] * lean[last - 1]) / cases
             for j in range(first, last):
                 spread += weight * counts[j] * (x[j] - centre) * (x[j] - centre)
@@ -123,8 +132,15 @@ def bin_weights(x: F64, counts: I64, lean: F64, n_bins: int, bins: F64) -> float
     return spread
 
 
+def _is_hopeless(x: F64, counts: I64, t: float) -> bool:
+    """Whether Hoeffding's bound already says that the p-value is below `LEAST_P`."""
+    shape = np.empty(3)
+    moments(x, counts, shape)
+    return t * t > 2.0 * (math.log(2.0) - math.log(LEAST_P)) * float(shape[2])
+
+
 def lattice_tail(points: I64, counts: I64, t: int) -> tuple[float, float]:
-    """P(\\|T\\| >= t) for magnitudes on a lattice, and its bound.
+    """P(abs(T) >= t) for magnitudes on a lattice, and its bound.
 
     Parameters
     ----------
@@ -135,10 +151,12 @@ def lattice_tail(points: I64, counts: I64, t: int) -> tuple[float, float]:
     if t == 0:
         return 1.0, 0.0
     m, total = int(counts.sum()), int(points @ counts)
+    x = points.astype(np.float64)
+    if _is_hopeless(x, counts, float(t)):
+        return 0.0, 0.0
     below = (total - t) // 2  # P(T >= t) is that of cases worth no more than this being flipped
     steps = m * (below + 1)
     if steps > _FEW_STEPS:
-        x = points.astype(np.float64)
         if m <= _SHORT_HALVED:
             return 2.0 * half_tail(np.repeat(x, counts), t - 0.5), 0.0
         *groups, longest = group_sizes(counts)
@@ -158,7 +176,7 @@ def lattice_tail(points: I64, counts: I64, t: int) -> tuple[float, float]:
 
 
 def real_tail(x: F64, counts: I64, t: float) -> tuple[float, float]:
-    """P(\\|T\\| >= t) for magnitudes of any kind, and its bound.
+    """P(abs(T) >= t) for magnitudes of any kind, and its bound.
 
     Parameters
     ----------
@@ -169,6 +187,8 @@ def real_tail(x: F64, counts: I64, t: float) -> tuple[float, float]:
     tie = _TIE * total
     if t <= tie:
         return 1.0, 0.0
+    if _is_hopeless(x, counts, t):
+        return 0.0, 0.0
     if t >= total - tie:
         return math.ldexp(1.0, 1 - m), 0.0
     if m <= _MAX_HALVED and m < x.size + 2:
@@ -182,8 +202,9 @@ def real_tail(x: F64, counts: I64, t: float) -> tuple[float, float]:
 
 
 def _bracket(x: F64, counts: I64, t: float, gap: float) -> tuple[float, float]:
-    """P(\\|T\\| >= t) in the middle of a proved bracket, and half its width."""
-    return _transformed(x, counts, t, gap, False, math.inf)  # type: ignore[return-value]
+    """P(abs(T) >= t) in the middle of a proved bracket, and half its width."""
+    p, bound = _transformed(x, counts, t, gap, False, math.inf)  # type: ignore[misc]
+    return p, bound
 
 
 @dataclass(frozen=True)
@@ -193,6 +214,7 @@ class _Plan:
     Parameters
     ----------
     x, counts, lean, t, decay, length, period : as there.
+    gap : sum of magnitudes less t.
     cases : how many there are.
     squares : sum of x**2 over the cases, with each weighted by the variance of its sign.
     log_factor : of the expectation, to make it a probability.
@@ -203,6 +225,7 @@ class _Plan:
     counts: I64
     lean: F64
     t: float
+    gap: float
     decay: float
     length: float
     period: float
@@ -212,14 +235,14 @@ class _Plan:
     log_tail: float
 
 
-def _plan(x: F64, counts: I64, t: float, gap: float, on_lattice: bool) -> _Plan:
-    """Lean the signs if t is far out, and find a period."""
+def _plan(x: F64, counts: I64, t: float, gap: float, on_lattice: bool, leaning: bool) -> _Plan:
+    """Find a period and, for leaning signs, how they lean."""
     shape, lean, bent = np.empty(3), np.zeros(x.size), np.zeros(4)
     moments(x, counts, shape)
     m, total, squares = shape.tolist()
     q = _LOG_TAIL if on_lattice else _ROUGH_TAIL
     reach = math.sqrt(2.0 * q * squares)  # Hoeffding's bound, for leaning signs as well
-    if t <= _FAR * math.sqrt(squares):
+    if not leaning:
         decay, log_factor, length, off = 0.0, 0.0, 0.0, 0.0
         period = 0.5 * (t + min(total, reach))
     else:
@@ -234,30 +257,44 @@ def _plan(x: F64, counts: I64, t: float, gap: float, on_lattice: bool) -> _Plan:
         length, period = float(math.ceil(length)), float((math.ceil(period) + 3) | 1)
     else:
         period *= 1.001
-    return _Plan(x, counts, lean, t, decay, length, period, m, squares, log_factor, q)
+    return _Plan(x, counts, lean, t, gap, decay, length, period, m, squares, log_factor, q)
 
 
 def _transformed(
     x: F64, counts: I64, t: float, gap: float, on_lattice: bool, worth_ns: float
 ) -> tuple[float, float] | None:
-    """P(\\|T\\| >= t) by the transform; None on a lattice if that would take longer than allowed.
+    """P(abs(T) >= t) by the transform; None on a lattice if that would take longer than allowed.
 
     `gap` is the sum of magnitudes less t.
     """
-    plan = _plan(x, counts, t, gap, on_lattice)
+    shape = np.empty(3)
+    moments(x, counts, shape)
+    if t * t <= _FAR * _FAR * shape[2]:
+        found = _summed(_plan(x, counts, t, gap, on_lattice, False), on_lattice, worth_ns)
+        if found is None or found[0] - found[1] >= _SMALL:
+            return found
+    plan = _plan(x, counts, t, gap, on_lattice, True)
     if plan.log_factor < math.log(LEAST_P) - 1.0:
         return 0.0, 0.0
+    return _summed(plan, on_lattice, worth_ns)
+
+
+def _summed(plan: _Plan, on_lattice: bool, worth_ns: float) -> tuple[float, float] | None:
+    """Find the frequencies that matter for a plan, and sum them; see `_transformed`."""
+    x, counts = plan.x, plan.counts
     m, period, q = plan.cases, plan.period, plan.log_tail
-    if on_lattice and period * (t + gap) >= 1 << 53:
+    if on_lattice and period * (plan.t + plan.gap) >= 1 << 53:
         return None
     centres, p, spread = x, counts * (1.0 - plan.lean * plan.lean) / m, 0.0
     if x.size > _BINS:
         bins = np.empty((2, _BINS))
-        spread = bin_weights(x, counts, plan.lean, np.int64(_BINS), bins)
+        spread = bin_weights(x, counts, plan.lean, bins)
         used = bins[1] > 0.0
         centres, p = bins[0, used], bins[1, used]
     floor = 2.0 * math.exp(-2.0 * q / m) - 2.0 + float(p.sum())
-    clear = floor - 1.5 * math.sqrt(0.5 * float(p @ p))  # what the sum of cosines mostly is below
+    clear = floor - 1.5 * math.sqrt(
+        0.5 * float(np.square(p).sum())
+    )  # what the sum of cosines mostly is below
     root = math.sqrt(plan.squares / m)
     cell = 1
     if clear > 0.05:
@@ -278,7 +315,7 @@ def _transformed(
     degree = 0 if on_lattice else looked
     runs = np.ascontiguousarray(runs[:, :n_runs])
     sums = np.empty(2)
-    tail(x, counts, plan.lean, t, plan.decay, plan.length, period, degree, runs, sums)
+    tail(x, counts, plan.lean, plan.t, plan.decay, plan.length, period, degree, runs, sums)
     return _bounded(plan, sums, degree)
 
 
@@ -311,6 +348,8 @@ def _bounded(plan: _Plan, sums: F64, degree: int) -> tuple[float, float]:
     slack = math.exp(-plan.log_tail) * (4.0 + math.log(degree)) + 1e-15 * (plan.cases + 100.0)
     doubt = float(sums[1]) + slack
     least = max(LEAST_P, math.ldexp(1.0, 1 - int(min(plan.cases, 1_000))))
+    if factor * (float(sums[0]) + doubt) < LEAST_P:
+        return 0.0, 0.0
     low = min(max(factor * (float(sums[0]) - doubt), least), 1.0)
     high = min(max(factor * (float(sums[0]) + doubt), low), 1.0)
     return 0.5 * (low + high), 0.5 * (high - low)

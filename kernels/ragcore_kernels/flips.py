@@ -43,7 +43,7 @@ I64 = NDArray[np.int64]
 
 _CHUNK = 1024
 _NEAR = 32
-_NEAR_VALUES = 512
+_NEAR_VALUES = 1024
 _KEPT = 1024
 
 
@@ -243,7 +243,11 @@ def _near_run(x: F64, counts: I64, lean: F64, period: float, count: int, work: F
         for j in range(x.size):
             y = TURN * (turns((i + 1) * x[j], 2.0 * period))
             c, s = math.cos(y), math.sin(y)
-            log += 0.5 * counts[j] * math.log1p((lean[j] * lean[j] - 1.0) * s * s)
+            loss = (1.0 - lean[j] * lean[j]) * s * s
+            if loss < 0.5:
+                log += 0.5 * counts[j] * math.log1p(-loss)
+            else:  # 1 - loss would cancel
+                log += 0.5 * counts[j] * math.log(max(c * c + lean[j] * lean[j] * s * s, 1e-300))
             if lean[j] != 0.0:
                 angle += counts[j] * math.atan2(lean[j] * s, c)
             elif c < 0.0 and counts[j] & 1:
@@ -327,7 +331,7 @@ def tail(
 
     Notes
     -----
-    Leaving out a frequency whose \\|psi\\| is below e costs at most 2 e / k.
+    Leaving out a frequency with psi below e in magnitude costs at most 2 e / k.
     """
     work = np.empty((4, BLOCK))
     longest, n_terms = np.int64(0), np.int64(0)

@@ -9,13 +9,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ragcore_kernels.binomial import binomial_tail, check_level, least_count
+from ragcore_kernels.binomial import binomial_tail, check_level, least_count, whole
 
 TOO_FEW = "n too small"
 """Reason for an end that no rank can give."""
 
 _TIE = 1e-12  # relative; a probability this close above a level's share still keeps the level
-_MAX_N = 1 << 50
 
 
 @dataclass(frozen=True)
@@ -93,20 +92,18 @@ def quantile_ranks(n: int, p: float, level: float = 0.95) -> QuantileRanks:
     """
     check_level(level)
     exact = _exact(p)
-    if n != int(n) or not 0 <= n <= _MAX_N:
-        raise ValueError(f"n is {n}; expected a whole number from 0 to 2**50")
-    n = int(n)
+    n = whole("n", n)
     if n == 0:
         return QuantileRanks(0, None, None, 1.0, TOO_FEW)
     p, q = float(exact), float(1 - exact)
-    whole = (1.0 - level) * (1.0 + _TIE)
-    upper = lower = whole / 2.0
+    alpha = (1.0 - level) * (1.0 + _TIE)
+    upper = lower = alpha / 2.0
     top, bottom = binomial_tail(n, n, p, q), binomial_tail(n, n, q, p)  # least an end can take
-    if top + bottom <= whole:  # both ends exist, if need be with unequal tails
+    if top + bottom <= alpha:  # both ends exist, if need be with unequal tails
         if top > upper:
-            upper, lower = top, whole - top
+            upper, lower = top, alpha - top
         elif bottom > lower:
-            upper, lower = whole - bottom, bottom
+            upper, lower = alpha - bottom, bottom
     high, low = least_count(n, p, q, upper), n + 1 - least_count(n, q, p, lower)
     high, low = high if high <= n else None, low if low >= 1 else None
     coverage = 1.0

@@ -24,6 +24,8 @@ __all__ = ["SignTest", "sign_flip"]
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
+_STRIDE = 1024
+
 
 @kernel
 def _one_magnitude(values: F64, out: I64) -> bool:
@@ -34,20 +36,22 @@ def _one_magnitude(values: F64, out: I64) -> bool:
     values : (n,)
     out : (2,), filled with how many are positive, negative.
     """
-    magnitude, plus, minus = 0.0, 0, 0
-    for i in range(values.size):
-        v = values[i]
-        if v == 0.0:
-            continue
-        if magnitude == 0.0:
-            magnitude = abs(v)
-        if abs(v) != magnitude:
+    start = 0
+    while start < values.size and values[start] == 0.0:
+        start += 1
+    magnitude = abs(values[start]) if start < values.size else 0.0
+    out[0], out[1] = 0, 0
+    for first in range(start, values.size, _STRIDE):
+        plus, minus, others = 0, 0, 0
+        for i in range(first, min(first + _STRIDE, values.size)):
+            v = values[i]
+            plus += 1 if v == magnitude else 0
+            minus += 1 if v == -magnitude else 0
+            others += 1 if v != 0.0 and abs(v) != magnitude else 0
+        if others > 0:
             return False
-        if v > 0.0:
-            plus += 1
-        else:
-            minus += 1
-    out[0], out[1] = plus, minus
+        out[0] += plus
+        out[1] += minus
     return magnitude < math.inf
 
 
@@ -61,7 +65,8 @@ def sign_flip(differences: ArrayLike, sample: Sample | None = None) -> SignTest:
 
     Returns
     -------
-    With independent fair signs e_i and T = sum of e_i d_i, the p-value P(\\|T\\| >= \\|sum d_i\\|).
+    With independent fair signs e_i and T = sum of e_i d_i, the p-value is the
+    probability that abs(T) is abs(d_1 + ... + d_n) or more.
     Zeros drop out. No cases give nan; no difference but 0, or only one, gives 1.0.
 
     Raises
@@ -83,7 +88,7 @@ def sign_flip(differences: ArrayLike, sample: Sample | None = None) -> SignTest:
     ----------
     Pitman, Significance tests which may be applied to samples from any populations, 1937.
     """
-    array = np.ascontiguousarray(differences, dtype=np.float64)
+    array = np.asarray(differences, dtype=np.float64, order="C")
     if array.ndim != 1:
         raise ValueError(f"differences have shape {array.shape}; expected one dimension")
     n = array.size
