@@ -38,7 +38,7 @@ class Comparison:
         hard = parse_gates(settings.plan.hard, hard=True)
         self.verdicts: list[Verdict] = []
         for one in contrasts:
-            keeper = Gatekeeper(scores, [one.after], [one], settings.level)
+            keeper = Gatekeeper([one.after], [one], settings.level)
             broken = keeper.check(hard, settings.by)
             violated = tuple(
                 f"{r.gate.text} ({r.slice}: {r.value if r.value is not None else 'no value'})"
@@ -195,7 +195,7 @@ class Comparison:
         asked = gates_of(self.settings.plan, gates)
         runs = list({id(one.after): one.after for one in self.contrasts}.values())
         first = [c for c in self.contrasts if c.before is self.contrasts[0].before]
-        keeper = Gatekeeper(self.scores, runs, first, self.settings.level)
+        keeper = Gatekeeper(runs, first, self.settings.level)
         return keeper.check(asked, self.settings.by)
 
     def _signed(self, table: pa.Table) -> pa.Table:

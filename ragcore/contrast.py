@@ -96,13 +96,12 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
         If there is no column to slice or stratify by.
     """
     before, after = scores.runs[left], scores.runs[right]
-    missing = scores.audits[left].missing_in_run, scores.audits[right].missing_in_run
     times = (
         latency.p95(latency.durations(before.traces)),
         latency.p95(latency.durations(after.traces)),
     )
     out = Contrast(
-        before, after, unmatched(before, after, missing),
+        before, after, unmatched(before, after, (before.missing, after.missing)),
         manifests.difference(before.manifest, after.manifest),
         None if np.isnan(times).any() else times,
     )  # fmt: skip

@@ -14,7 +14,6 @@ from ragcore.casewise import reduce
 from ragcore.contrast import Cell, Contrast
 from ragcore.gates import COUNTS, COVERAGE, FAIL, INCONCLUSIVE, PASS, TRACES, Gate, Result
 from ragcore.results import RunScores
-from ragcore.scores import Scores
 from ragcore.summary import WHOLE, CaseValues, case_values, slices_of
 from ragcore_kernels.layout import I64
 
@@ -24,17 +23,16 @@ class Gatekeeper:
 
     Parameters
     ----------
-    scores : what was scored.
     runs : the runs to check; the candidates, where there is a baseline.
     contrasts : comparisons with a baseline, for gates on differences.
     level : of the intervals.
     """
 
     def __init__(
-        self, scores: Scores, runs: Sequence[RunScores], contrasts: Sequence[Contrast] = (),
+        self, runs: Sequence[RunScores], contrasts: Sequence[Contrast] = (),
         level: float = 0.95,
     ) -> None:  # fmt: skip
-        self.scores, self.runs, self.contrasts, self.level = scores, runs, contrasts, level
+        self.runs, self.contrasts, self.level = runs, contrasts, level
         self._slices: dict[tuple[int, str], list[tuple[str, I64]]] = {}
 
     def check(self, gates: Iterable[Gate], by: Sequence[str] = ()) -> list[Result]:
@@ -107,7 +105,7 @@ class Gatekeeper:
         """Judged cases that `topics=common` leaves out: they are not scored either."""
         if name != WHOLE or run.policy.get("topics") != "common":
             return 0
-        return len(self.scores.audits[self.scores.runs.index(run)].missing_in_run)
+        return len(run.missing)
 
     def _coverage(self, gate: Gate, run: RunScores, name: str, rows: I64 | None) -> Result:
         """Least share, over the measures, of applicable cases that have a value."""

@@ -162,6 +162,12 @@ def unmatched(
     ----------
     missing : judged cases without a ranking, of either run.
     """
+    if all(run.single and run.lang is None for run in (before, after)):
+        names = after.case_names
+        alone = (np.setdiff1d(mine.case_of, other.case_of).tolist() for mine, other in
+                 ((before, after), (after, before)))  # fmt: skip
+        left, right = ([names[c] for c in codes] for codes in alone)
+        return Unmatched((left, right), ([], []), _lost(missing))
     sides: list[dict[str, dict[str | None, int]]] = []
     for run in (before, after):
         found: dict[str, dict[str | None, int]] = {}
@@ -173,18 +179,22 @@ def unmatched(
         sides.append(found)
     left, right = sides
     both = [case for case in left if case in right]
-    lost = tuple(sorted(set(mine) - set(other)) for mine, other in (missing, missing[::-1]))
     gone = {*missing[0], *missing[1]}
     return Unmatched(
         ([c for c in left if c not in right], [c for c in right if c not in left]),
         ([c for c in both if left[c].keys() - right[c].keys()],
          [c for c in both if right[c].keys() - left[c].keys()]),
-        (lost[0], lost[1]),
+        _lost(missing),
         [
             c for c in both if c not in gone
             and any(left[c][lang] != right[c][lang] for lang in left[c].keys() & right[c].keys())
         ],
     )  # fmt: skip
+
+
+def _lost(missing: tuple[list[str], list[str]]) -> tuple[list[str], list[str]]:
+    """What is missing on one side only."""
+    return sorted({*missing[0]} - {*missing[1]}), sorted({*missing[1]} - {*missing[0]})
 
 
 def refuse(found: Unmatched, where: tuple[str, str]) -> None:

@@ -68,6 +68,7 @@ class RunScores:
     spent : measures without any value, as it would take too long to count them out.
     quotients, ceilings : called, they give numerators and denominators, and the most that each
         ranking's case allows, (n_measures, n) each.
+    missing : judged cases that the run has no ranking of.
     manifest : what the run says of itself.
     """
 
@@ -89,6 +90,7 @@ class RunScores:
     empty: Any = None
     quotients: Any = None
     ceilings: Any = None
+    missing: list[str] = field(default_factory=list)
     manifest: dict[str, Any] = field(default_factory=dict)
     spent: set[str] = field(default_factory=set)
 

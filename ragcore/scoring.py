@@ -102,6 +102,9 @@ def score_run(
         opened.cases if opened is not None else None, spent=spent,
     )  # fmt: skip
 
+    lost = rankings.case_of[rankings.absent]
+    if lost.size:
+        run.missing = [run.case_names[c] for c in dict.fromkeys(lost.tolist())]
     parts = _Parts(parsed, plans, picked, rest, run)
     run.quotients, run.ceilings = parts.quotients, parts.ceilings
     return run, (rankings, hits)

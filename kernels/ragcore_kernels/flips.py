@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.inversion import take
-from ragcore_kernels.rotations import BLOCK, TURN, spiral, turns
+from ragcore_kernels.rotations import BLOCK, TURN, add_cosines, spiral, turns
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -60,8 +60,8 @@ def _cosine_run(
         for base in range(0, count, BLOCK):
             angle = TURN * (turns((start + base * step) * x[j], period))
             a, b = p[j] * math.cos(angle), p[j] * math.sin(angle)
-            for i in range(min(BLOCK, count - base)):
-                out[base + i] += a * cosines[i] - b * sines[i]
+            end = min(base + BLOCK, count)
+            add_cosines(out[base:end], cosines[: end - base], sines[: end - base], a, b)
 
 
 @inline

@@ -59,6 +59,13 @@ def add_turned(re: F64, im: F64, cosines: F64, sines: F64, a: float, b: float) -
 
 
 @inline
+def add_cosines(out: F64, cosines: F64, sines: F64, a: float, b: float) -> None:
+    """Add the real part of (a + i b)(cosines + i sines)."""
+    for i in range(out.size):
+        out[i] += a * cosines[i] - b * sines[i]
+
+
+@inline
 def turn_all(re: F64, im: F64, cosines: F64, sines: F64, a: float, b: float) -> None:
     """Multiply by (a + i b)(cosines + i sines)."""
     for i in range(re.size):

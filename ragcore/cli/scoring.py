@@ -167,7 +167,7 @@ def score(
     scores = score_runs(list(runs), measures=list(measures) or None, also=also, **policies)
     if beside is not None:
         beside.wait()
-    results = Gatekeeper(scores, scores.runs, (), level).check(asked, columns)
+    results = Gatekeeper(scores.runs, (), level).check(asked, columns)
     if form == "arrow" or per_case:
         table = scores.table() if per_case else scores.summary(columns, level)
     else:

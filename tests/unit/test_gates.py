@@ -111,7 +111,7 @@ VALUES = [1 / r if r else 0.0 for r in RANKS]
 
 
 def checked(scores, *texts, by=(), contrasts=(), runs=None):
-    keeper = Gatekeeper(scores, runs or scores.runs, contrasts)
+    keeper = Gatekeeper(runs or scores.runs, contrasts)
     return keeper.check(parse_gates(texts), by)
 
 
