@@ -141,6 +141,8 @@ class Comparison:
         found, out = cell.paired, []
         if found.reason:
             out.append(found.reason)
+        if cell.measure.aggregate == "sum":
+            out.append("per case")
         if cell.slice != summary.WHOLE and found.n < summary.FEW_CASES:
             out.append("descriptive: fewer than 10 cases")
         moved = found.wins + found.losses > 0

@@ -16,9 +16,9 @@ from ragcore.plan import Plan
 from ragcore.results import RunScores
 from ragcore.saturation import Saturation, saturation
 from ragcore.scores import Scores
-from ragcore.stats import Paired, differences, pooled_differences
+from ragcore.stats import Paired, differences, geometric_differences, pooled_differences
 from ragcore.suites import pool_size
-from ragcore.summary import WHOLE, slices_of
+from ragcore.summary import GEOMETRIC_FLOOR, WHOLE, slices_of
 from ragcore.threads import in_threads
 from ragcore_kernels.layout import I64
 
@@ -124,6 +124,8 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
         if m in pairs.parts:
             parts = np.stack(pairs.parts[m])[:, ok]
             one = pooled_differences(old, new, parts, how.level)
+        elif before.measures[m].aggregate == "geometric":
+            one = geometric_differences(old, new, GEOMETRIC_FLOOR)
         else:
             one = differences(old, new, how.level, codes)
         own = pairs.own[0]

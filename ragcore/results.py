@@ -68,7 +68,7 @@ class RunScores:
     spent : measures without any value, as it would take too long to count them out.
     quotients, ceilings : called, they give numerators and denominators, and the most that each
         ranking's case allows, (n_measures, n) each.
-    missing : judged cases that the run has no ranking of.
+    lost : codes of the judged cases that the run has no ranking of; None for none.
     manifest : what the run says of itself.
     """
 
@@ -90,7 +90,7 @@ class RunScores:
     empty: Any = None
     quotients: Any = None
     ceilings: Any = None
-    missing: list[str] = field(default_factory=list)
+    lost: I64 | None = None
     manifest: dict[str, Any] = field(default_factory=dict)
     spent: set[str] = field(default_factory=set)
 
@@ -103,6 +103,11 @@ class RunScores:
     def code_of(self) -> dict[str, int]:
         """Code of every case id."""
         return {name: code for code, name in enumerate(self.case_names)}
+
+    @cached_property
+    def missing(self) -> list[str]:
+        """Judged cases that the run has no ranking of."""
+        return [] if self.lost is None else [self.case_names[c] for c in self.lost.tolist()]
 
     @cached_property
     def fractions(self) -> tuple[F64, F64]:

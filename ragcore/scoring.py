@@ -102,9 +102,8 @@ def score_run(
         opened.cases if opened is not None else None, spent=spent,
     )  # fmt: skip
 
-    lost = rankings.case_of[rankings.absent]
-    if lost.size:
-        run.missing = [run.case_names[c] for c in dict.fromkeys(lost.tolist())]
+    if rankings.absent.any():
+        run.lost = np.unique(rankings.case_of[rankings.absent])
     parts = _Parts(parsed, plans, picked, rest, run)
     run.quotients, run.ceilings = parts.quotients, parts.ceilings
     return run, (rankings, hits)

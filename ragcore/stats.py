@@ -170,6 +170,31 @@ def pooled_differences(before: F64, after: F64, parts: F64, level: float = 0.95)
     )  # fmt: skip
 
 
+def geometric_differences(before: F64, after: F64, floor: float) -> Paired:
+    """Difference of two geometric means; the test is that of the mean logarithm.
+
+    Their difference is no mean of differences, so there is no exact interval of it, and none is
+    given.
+
+    Parameters
+    ----------
+    floor : least value that a case may have, so that its logarithm is finite.
+    """
+    n = before.size
+    wins, losses = int((after > before).sum()), int((after < before).sum())
+    counted = wins, losses, n - wins - losses
+    if n == 0:
+        return Paired(0, None, None, None, None, None, None, *counted, reason="no case in common")
+    logs = [np.log(np.maximum(values, floor)) for values in (before, after)]
+    means = tuple(math.exp(mean(values)) for values in logs)
+    test = sign_flip(logs[1] - logs[0]) if n > 1 else None
+    why = "geometric means: p is that of the mean logarithm; no exact interval of their difference"
+    return Paired(
+        n, means[1] - means[0], None, None, None, test.p_value if test else None,
+        test.method if test else None, *counted, *means, reason=why if test else "n=1",
+    )  # fmt: skip
+
+
 def mean(values: F64) -> float:
     """Correctly rounded sum over n; equal values keep theirs."""
     middle = exact_sum(values) / values.size

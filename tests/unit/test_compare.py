@@ -177,6 +177,26 @@ def test_constant__a_difference_without_variation():
     assert one.reason.startswith("every case differs by 0.5; up to 0.232 of all cases may not")
 
 
+def test_geometric__means_are_compared_by_their_logarithms():
+    found = compare(run_of(BEFORE), run_of(AFTER), qrels=QRELS, measures=["gm_map", "NumRet"])
+    one = found.cell("gm_map").paired
+    before, after = (found.scores.mean("gm_map", run) for run in (0, 1))
+    assert (one.before, one.after) == pytest.approx((before, after))
+    assert one.delta == pytest.approx(after - before)
+    assert one.low is None
+    assert 0 < one.p_value <= 1
+    assert one.reason.startswith("geometric means")
+    notes = {r["measure"]: r["note"] for r in found.summary().to_pylist() if r["baseline"]}
+    assert "per case" in notes["NumRet"]
+
+
+def test_missing__cases_are_listed_whatever_the_order_of_the_runs():
+    short = {q: docs for q, docs in run_of(BEFORE).items() if q != "q03"}
+    found = compare(short, [run_of(AFTER), {**run_of(AFTER), "other": {"d": 1.0}}], qrels=QRELS,
+                    measures=["RR"])  # fmt: skip
+    assert [c.unmatched.missing for c in found.contrasts] == [(["q03"], [])] * 2
+
+
 def test_nothing__in_common():
     none = paired({"a": 1.0}, {"b": 1.0})
     assert (none.n, none.delta, none.p_value, none.reason) == (0, None, None, "no case in common")
