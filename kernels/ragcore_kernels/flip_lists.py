@@ -72,27 +72,40 @@ def count_subsets(points: I64, counts: I64, ways: F64, more: F64) -> int:
 
 @kernel
 def signed_sums(values: F64, sums: F64, more: F64) -> None:
-    """List the sums of values with either sign, in ascending order.
+    """List the sums of values with either sign, in ascending order, for two sets of values.
+
+    Both at a time, since each list waits for its own last element only.
 
     Parameters
     ----------
-    values : (m,), above 0; m >= 1.
-    sums, more : (2**m,), filled; scratch.
+    values : (2, m), none negative; m >= 1.
+    sums, more : (2, 2**m), filled; scratch.
     """
-    here, there = (sums, more) if values.size & 1 else (more, sums)
-    here[0], here[1] = -values[0], values[0]
+    m = values.shape[1]
+    for side in range(2):
+        first = sums[side] if m & 1 else more[side]
+        first[0], first[1] = -values[side, 0], values[side, 0]
+    here, there = (sums, more) if m & 1 else (more, sums)
     size = 2
-    for k in range(1, values.size):
-        v = values[k]
-        a, b = size - 1, size - 1
+    for k in range(1, m):
+        v, w = values[0, k], values[1, k]
+        p, q, to_p, to_q = here[0], here[1], there[0], there[1]
+        a, b, c, d = size - 1, size - 1, size - 1, size - 1
         for i in range(size):  # merge here + v and here - v from the top; the rest is its mirror
-            high, low = here[b] + v, here[a] - v
-            first = 1 if high >= low else 0
+            high, low = p[a] + v, p[b] - v
+            first_high = 1 if high >= low else 0
             top = high if high >= low else low
-            there[2 * size - 1 - i] = top
-            there[i] = -top
-            b -= first
-            a -= 1 - first
+            to_p[2 * size - 1 - i] = top
+            to_p[i] = -top
+            a -= first_high
+            b -= 1 - first_high
+            high, low = q[c] + w, q[d] - w
+            first_high = 1 if high >= low else 0
+            top = high if high >= low else low
+            to_q[2 * size - 1 - i] = top
+            to_q[i] = -top
+            c -= first_high
+            d -= 1 - first_high
         here, there = there, here
         size *= 2
 
@@ -106,11 +119,27 @@ def count_pairs(a: F64, b: F64, least: float) -> int:
     a, b : (n_a,), (n_b,), both in ascending order.
     least : in their unit.
     """
-    total, j = np.int64(0), b.size
-    for i in range(a.size):
+    total, middle = np.int64(0), a.size // 2
+    i, j = 0, b.size  # upwards in the lower half of a
+    k, m = a.size - 1, 0  # downwards in the upper half, side by side to keep the processor busy
+    while i < middle and j > 0 and k >= middle and m < b.size:
+        down = 1 if a[i] + b[j - 1] >= least else 0
+        left = 1 if a[k] + b[m] >= least else 0
+        total += (1 - down) * (b.size - j) + left * (b.size - m)
+        j -= down
+        i += 1 - down
+        k -= left
+        m += 1 - left
+    while i < middle:
         while j > 0 and a[i] + b[j - 1] >= least:
             j -= 1
         total += b.size - j
+        i += 1
+    while k >= middle:
+        while m < b.size and a[k] + b[m] < least:
+            m += 1
+        total += b.size - m
+        k -= 1
     return total
 
 
@@ -156,13 +185,12 @@ def half_tail(values: F64, least: float) -> float:
     values : (m,), above 0.
     least : in their unit.
     """
-    m = values.size
-    halves = []
-    for part in (values[0::2], values[1::2]):
-        sums, more = np.empty(1 << part.size), np.empty(1 << part.size)
-        signed_sums(np.ascontiguousarray(part), sums, more)
-        halves.append(sums)
-    return math.ldexp(float(count_pairs(halves[0], halves[1], least)), -m)
+    half = (values.size + 1) // 2
+    halves = np.zeros((2, half))  # with a 0 more if there is an odd one: it doubles every sum
+    halves[0], halves[1, : values.size - half] = values[0::2], values[1::2]
+    sums, more = np.empty((2, 1 << half)), np.empty((2, 1 << half))
+    signed_sums(halves, sums, more)
+    return math.ldexp(float(count_pairs(sums[0], sums[1], least)), -2 * half)
 
 
 def group_sizes(counts: I64) -> tuple[list[int], list[int], int]:

@@ -215,6 +215,7 @@ class _Plan:
     ----------
     x, counts, lean, t, decay, length, period : as there.
     gap : sum of magnitudes less t.
+    z : t in deviations of T under upright signs.
     cases : how many there are.
     squares : sum of x**2 over the cases, with each weighted by the variance of its sign.
     log_factor : of the expectation, to make it a probability.
@@ -226,6 +227,7 @@ class _Plan:
     lean: F64
     t: float
     gap: float
+    z: float
     decay: float
     length: float
     period: float
@@ -240,6 +242,7 @@ def _plan(x: F64, counts: I64, t: float, gap: float, on_lattice: bool, leaning: 
     shape, lean, bent = np.empty(3), np.zeros(x.size), np.zeros(4)
     moments(x, counts, shape)
     m, total, squares = shape.tolist()
+    z = t / math.sqrt(squares)
     q = _LOG_TAIL if on_lattice else _ROUGH_TAIL
     reach = math.sqrt(2.0 * q * squares)  # Hoeffding's bound, for leaning signs as well
     if not leaning:
@@ -257,7 +260,7 @@ def _plan(x: F64, counts: I64, t: float, gap: float, on_lattice: bool, leaning: 
         length, period = float(math.ceil(length)), float((math.ceil(period) + 3) | 1)
     else:
         period *= 1.001
-    return _Plan(x, counts, lean, t, gap, decay, length, period, m, squares, log_factor, q)
+    return _Plan(x, counts, lean, t, gap, z, decay, length, period, m, squares, log_factor, q)
 
 
 def _transformed(
@@ -331,7 +334,8 @@ def _affordable(
     """Highest frequency to look at off a lattice, and how many may be summed."""
     most = max(64, int(_MAX_NS / _term_ns(plan)))
     sigma = 0.5 * math.sqrt(plan.squares)
-    last = math.ceil(plan.period * 0.4 / (sigma * _RESOLUTION))
+    ease = max(math.exp(-0.5 * plan.z * plan.z), 0.0125 * plan.z)  # a thousandth of p will do
+    last = math.ceil(plan.period * 0.4 / (sigma * _RESOLUTION) * ease)
     if cell <= 4:
         return last, most
     last = min(last, cell * max(16, int(_MAX_NS / (_SCAN_NS * n_centres))))

@@ -189,17 +189,18 @@ def test_sign_flip__irrational_tiny_p_values_are_near():
 
 @pytest.mark.parametrize("m", [1, 2, 3, 7])
 def test_signed_sums__are_all_and_in_order(m):
-    values = np.random.default_rng(m).random(m)
-    sums, more = np.empty(1 << m), np.empty(1 << m)
+    values = np.random.default_rng(m).random((2, m))
+    sums, more = np.empty((2, 1 << m)), np.empty((2, 1 << m))
     flip_lists.signed_sums(values, sums, more)
-    wanted = np.zeros(1)
-    for value in values:
-        wanted = np.concatenate([wanted - value, wanted + value])
-    assert sums == pytest.approx(np.sort(wanted), abs=1e-14)
-    assert (np.diff(sums) >= 0).all()
+    for some, found in zip(values, sums, strict=True):
+        wanted = np.zeros(1)
+        for value in some:
+            wanted = np.concatenate([wanted - value, wanted + value])
+        assert found == pytest.approx(np.sort(wanted), abs=1e-14)
+        assert (np.diff(found) >= 0).all()
     for least in (-9.0, -0.3, 0.0, 0.3, 9.0):
-        pairs = (sums[:, None] + sums >= least).sum()
-        assert flip_lists.count_pairs(sums, sums, least) == pairs
+        pairs = (sums[0][:, None] + sums[1] >= least).sum()
+        assert flip_lists.count_pairs(sums[0], sums[1], least) == pairs
 
 
 @COMPILED
