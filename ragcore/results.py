@@ -69,6 +69,7 @@ class RunScores:
     quotients, ceilings : called, they give numerators and denominators, and the most that each
         ranking's case allows, (n_measures, n) each.
     lost : codes of the judged cases that the run has no ranking of; None for none.
+    slices : by column, made when first asked for.
     manifest : what the run says of itself.
     """
 
@@ -91,6 +92,7 @@ class RunScores:
     quotients: Any = None
     ceilings: Any = None
     lost: I64 | None = None
+    slices: dict[str, list[tuple[str, I64]]] = field(default_factory=dict)
     manifest: dict[str, Any] = field(default_factory=dict)
     spent: set[str] = field(default_factory=set)
 

@@ -79,12 +79,15 @@ def slices_of(run: RunScores, by: str) -> list[tuple[str, I64]]:
     UsageError
         If there is no such column.
     """
+    if by in run.slices:
+        return run.slices[by]
     values = _column(run, by)
     members: dict[str, list[int]] = {}
     for ranking, value in enumerate(values):
         for one in (value or [None]) if isinstance(value, list) else [value]:
             members.setdefault(f"{by}={_text(one)}", []).append(ranking)
-    return [(name, np.array(rows, np.int64)) for name, rows in members.items()]
+    run.slices[by] = [(name, np.array(rows, np.int64)) for name, rows in members.items()]
+    return run.slices[by]
 
 
 def _text(value: Any) -> str:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.bins import binned, distinct
 from ragcore_kernels.histogram import MAX_DISTINCT, Sample, checked_sample, joined
 from ragcore_kernels.sums import exact_sum
@@ -54,40 +55,60 @@ class Lattice:
         return (base + step.numerator * origin.denominator * total) / over
 
 
-def _denominator(value: float, tolerance: float, cap: float) -> int:
+@inline
+def _denominator(value: float, tolerance: float, cap: float) -> float:
     """Least denominator of a continued-fraction convergent within `tolerance`, or 0 above `cap`."""
-    rest, p0, q0, p1, q1 = value, 0, 1, 1, 0
+    rest, p0, q0, p1, q1 = value, 0.0, 1.0, 1.0, 0.0
     while True:
         whole = math.floor(rest)
         p0, q0, p1, q1 = p1, q1, whole * p1 + p0, whole * q1 + q0
         if q1 > cap:
-            return 0
+            return 0.0
         if abs(value - p1 / q1) <= tolerance:
             return q1
         rest -= whole
-        if rest <= 0:
-            return 0
-        rest = 1 / rest
+        if rest <= 0.0:
+            return 0.0
+        rest = 1.0 / rest
 
 
-def _common_denominator(values: F64) -> int:
-    """Least D with every ``values * D`` an integer within the tolerance, or 0 if there is none."""
-    scale = float(np.abs(values).max())
-    extent = float(values[-1] - values[0])
+@kernel
+def common_denominator(values: F64) -> float:
+    """Least D with every ``values * D`` an integer within the tolerance, or 0 if there is none.
+
+    Parameters
+    ----------
+    values : (n,), n >= 2, in ascending order.
+
+    Notes
+    -----
+    D is a whole number below 2**53.
+    """
+    extent = values[-1] - values[0]
+    scale = max(abs(values[0]), abs(values[-1]))
     tolerance = TOLERANCE * scale
-    denominator = 1
+    cap = min(MAX_RANGE / extent, 2.0**53)
+    denominator = 1.0
     while scale * denominator < 2.0**40:
-        scaled = values * denominator
-        off = np.abs(scaled - np.rint(scaled)) > tolerance * denominator
-        if not off.any():
+        at, most = -1, tolerance * denominator
+        for i in range(values.size):
+            scaled = values[i] * denominator
+            if abs(scaled - math.floor(scaled + 0.5)) > most:
+                at = i
+                break
+        if at < 0:
             return denominator
-        cap = MAX_RANGE / extent
-        factor = _denominator(float(values[int(off.argmax())]), tolerance, cap)
-        grown = math.lcm(denominator, factor)
-        if factor == 0 or grown > cap or grown == denominator:
-            return 0
+        factor = _denominator(values[at], tolerance, cap)
+        if factor == 0.0:
+            return 0.0
+        a, b = denominator, factor
+        while b > 0.0:  # their greatest common divisor
+            a, b = b, a % b
+        grown = denominator / a * factor
+        if grown > cap or grown == denominator:
+            return 0.0
         denominator = grown
-    return 0
+    return 0.0
 
 
 def _on_lattice(scaled: F64, counts: I64, origin: Fraction, unit: Fraction) -> Lattice | None:
@@ -126,7 +147,7 @@ def common_lattice(sample: Sample, exponent: int = 0) -> Lattice | None:
     if sample.spread:
         return None
     real = np.ldexp(values, exponent)
-    if -200 < exponent < 40 and (denominator := _common_denominator(real)):
+    if -200 < exponent < 40 and (denominator := int(common_denominator(real))):
         unit = Fraction(1, denominator)
         found = _on_lattice(real * denominator, counts, Fraction(0), unit)
         if found is not None:
@@ -134,7 +155,7 @@ def common_lattice(sample: Sample, exponent: int = 0) -> Lattice | None:
     least, greatest = Fraction(float(real[0])), Fraction(float(real[-1]))
     extent = values[-1] - values[0]
     share = (values - values[0]) / extent
-    if denominator := _common_denominator(share):
+    if denominator := int(common_denominator(share)):
         unit = (greatest - least) / denominator
         return _on_lattice(share * denominator, counts, least, unit)
     return None
