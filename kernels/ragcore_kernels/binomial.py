@@ -323,8 +323,9 @@ class SignTest:
     ----------
     p_value : in (0, 1], never 0; nan without cases.
     method : ``"exact"``; ``"exact±3e-05"`` if only known to be that near; ``"exact<"`` if the
-        p-value is below the one given, which is `LEAST_P`; ``""`` without cases.
-    bound : greatest possible distance of `p_value` from the exact one, 0.0 if none.
+        p-value is below the one given, which is `LEAST_P`; ``"monte-carlo(B, seed)"``; ``""``
+        without cases.
+    bound : greatest possible distance of `p_value` from the exact one, 0.0 if none; inf if drawn.
     n, n_nonzero : cases, and those among them that differ.
     mid_p : p-value with half the probability of the outcome itself; nan where not computed.
     """

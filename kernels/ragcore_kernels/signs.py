@@ -18,11 +18,15 @@ from ragcore_kernels._jit import kernel
 from ragcore_kernels.binomial import LEAST_P, SignTest, mcnemar
 from ragcore_kernels.flip_tails import lattice_tail, real_tail
 from ragcore_kernels.lattice import TOLERANCE, Sample, common_lattice, distinct, exact_sum
+from ragcore_kernels.monte_carlo import fallback_replicates, monte_carlo_signs
 
 __all__ = ["SignTest", "sign_flip"]
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+
+MAX_DOUBT = 0.01
+"""A bound above this, and above a tenth of the p-value, is no certificate."""
 
 _STRIDE = 1024
 
@@ -82,7 +86,9 @@ def sign_flip(differences: ArrayLike, sample: Sample | None = None) -> SignTest:
     to 40 differences of any kind, or more of few kinds, whose sums are listed; sums within 1e-14
     times the sum of magnitudes are equal there. Other differences have the p-value in the middle
     of a bracket proved by Vaaler's bound, see `SignTest.bound`; magnitudes below 1e-14 of the
-    greatest count as 0. The order of `differences` does not matter, down to the last bit.
+    greatest count as 0. Should the bound exceed `MAX_DOUBT`, as it may where a few of very many
+    differences outweigh all others, random signs take over and the method says so. The order of
+    `differences` does not matter, down to the last bit.
 
     References
     ----------
@@ -138,7 +144,13 @@ def _real(magnitudes: F64, counts: I64, t: float, n: int) -> SignTest:
     """Test of any magnitudes, in ascending order."""
     first = int(np.searchsorted(magnitudes, TOLERANCE * magnitudes[-1], "right"))
     magnitudes, counts = magnitudes[first:], counts[first:]
-    return _outcome(*real_tail(magnitudes, counts, t), n, int(counts.sum()))
+    m = int(counts.sum())
+    p, bound = real_tail(magnitudes, counts, t)
+    if bound > MAX_DOUBT and bound > 0.1 * p:
+        replicates = fallback_replicates(m)
+        p = monte_carlo_signs(np.repeat(magnitudes, counts), t, replicates)
+        return SignTest(p, f"monte-carlo({replicates}, 0)", math.inf, n, m)
+    return _outcome(p, bound, n, m)
 
 
 def _outcome(p: float, bound: float, n: int, m: int) -> SignTest:

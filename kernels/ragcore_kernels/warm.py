@@ -55,7 +55,7 @@ def compile_rest() -> None:
     """Run what no command needs at once: tails, BCa, strata, ratios, random numbers."""
     from ragcore_kernels.bca import bca_interval
     from ragcore_kernels.clusters import ratio_interval
-    from ragcore_kernels.monte_carlo import monte_carlo_interval
+    from ragcore_kernels.monte_carlo import monte_carlo_interval, monte_carlo_signs
     from ragcore_kernels.order_statistics import quantile_ranks
     from ragcore_kernels.strata import stratified_interval
 
@@ -68,6 +68,7 @@ def compile_rest() -> None:
     ratio_interval(np.minimum(sizes, 2.0), sizes)
     ratio_interval(roots, sizes)
     monte_carlo_interval(roots, 100)
+    monte_carlo_signs(roots, 1.0, 100)
     quantile_ranks(300, 0.95)
 
 

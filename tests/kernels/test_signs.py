@@ -15,6 +15,7 @@ from ragcore_kernels import flip_lists, flip_tails, signs
 from ragcore_kernels._jit import JIT, compiled_count
 from ragcore_kernels.binomial import LEAST_P, SignTest, mcnemar
 from ragcore_kernels.lattice import Sample, distinct
+from ragcore_kernels.monte_carlo import monte_carlo_signs
 from ragcore_kernels.signs import sign_flip
 from reference_signs import SETS, counted, enumerated, floats, folded, gains, listed, ranks
 
@@ -251,3 +252,27 @@ def test_sample__with_bins_is_not_used_for_values():
     binned = Sample(np.array([0.1]), np.array([3]), 0.01)
     assert sign_flip(values, binned) == sign_flip(values)
     assert isinstance(sign_flip(values), SignTest)
+
+
+# --- beyond the certificate
+
+
+@COMPILED
+def test_fallback__is_labelled_and_the_same_for_any_threads():
+    values = np.random.default_rng(3).standard_cauchy(100_000) * 1e3
+    found = sign_flip(values)
+    assert found.method == "monte-carlo(20000, 0)"
+    assert math.isinf(found.bound)
+    magnitudes = np.sort(np.abs(values))
+    for threads in (1, 2, 5):
+        p = monte_carlo_signs(magnitudes, values.sum(), 20_000, 0, threads)
+        assert p == found.p_value
+    assert monte_carlo_signs(magnitudes, values.sum(), 20_000, 1) != found.p_value
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, 4.0], [0.5, 0.5, 1.5, -2.0], [3.0, -3.0]])
+def test_random_signs__approach_the_exact_p(values):
+    exact = sign_flip(values).p_value
+    drawn = monte_carlo_signs(np.sort(np.abs(values)), sum(values), 3_000)
+    assert abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / 3_000) + 1 / 3_000
+    assert monte_carlo_signs(np.array([1e9]), 1e10, 50) == 1 / 51  # never 0
