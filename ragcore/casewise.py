@@ -92,6 +92,54 @@ def pooled(run: RunScores, m: int, rankings: I64 | None = None) -> tuple[F64, F6
     return over.values[0][ok], under.values[0][ok]
 
 
+def variants_of(run: RunScores) -> I64:
+    """A number for every ranking, the same for the repeats of one case in one language."""
+    codes: dict[str | None, int] = {}
+    langs = run.lang or [None] * run.case_of.size
+    own = np.array([codes.setdefault(lang, len(codes)) for lang in langs], np.int64)
+    return run.case_of * max(len(codes), 1) + own
+
+
+def between(run: RunScores, m: int, rankings: I64 | None = None) -> tuple[float, float] | None:
+    """Standard deviations of one measure: between repeats, pooled, and between cases.
+
+    None where the repeats of no case in any language differ. Repeats show what the system adds by
+    itself; the interval is over cases, which they are averaged in.
+    """
+    part = slice(None) if rankings is None else rankings
+    ok = run.states[m, part] == schema.OK
+    values, cases = run.values[m, part][ok], run.case_of[part][ok]
+    _, place, sizes = np.unique(variants_of(run)[part][ok], return_inverse=True, return_counts=True)
+    means = np.bincount(place, values) / sizes
+    rest = float(((values - means[place]) ** 2).sum())
+    free = int((sizes - 1).sum())
+    if free == 0 or rest <= 1e-24 * values.size:
+        return None
+    whole = reduce(values[None], np.zeros((1, values.size), np.int8), cases).values[0]
+    spread = float(whole.std(ddof=1)) if whole.size > 1 else 0.0
+    return math.sqrt(rest / free), spread
+
+
+def repeats(run: RunScores) -> str:
+    """What the repeats of a run say, for people; "" where it has none."""
+    if run.repeat is None:
+        return ""
+    _, place, sizes = np.unique(variants_of(run), return_inverse=True, return_counts=True)
+    if sizes.max(initial=1) < 2:
+        return ""
+    order = np.argsort(place, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    shown = np.where(run.states == schema.OK, run.values, -1.0 - run.states)[:, order]
+    low = np.minimum.reduceat(shown, starts, axis=1)
+    high = np.maximum.reduceat(shown, starts, axis=1)
+    apart = int((low != high).any(axis=0).sum())
+    several = int((sizes > 1).sum())
+    counts = f"{int(sizes.min())}" if sizes.min() == sizes.max() else f"up to {int(sizes.max())}"
+    if apart:
+        return f"{counts} repeats a case and language: {apart} of {several} differ in some measure"
+    return f"{counts} repeats a case and language, identical in every measure: deterministic"
+
+
 def counts_of(states: Any) -> dict[str, int]:
     """How many columns are in each state."""
     found = np.bincount(states, minlength=len(schema.STATES))

@@ -13,7 +13,7 @@ from ragcore import schema, summary
 from ragcore.conflicts import sign_conflicts
 from ragcore.contrast import Cell, Contrast, Settings
 from ragcore.gatekeeper import Gatekeeper
-from ragcore.gates import PASS, Result, gates_of, parse_gates
+from ragcore.gates import PASS, Result, gates_of, parse_gates, registered
 from ragcore.scores import Scores
 from ragcore.verdict import Verdict, decide
 from ragcore_kernels.families import holm
@@ -34,6 +34,7 @@ class Comparison:
 
     def __init__(self, scores: Scores, contrasts: list[Contrast], settings: Settings) -> None:
         self.scores, self.contrasts, self.settings = scores, contrasts, settings
+        self._registered = registered(settings.plan)
         kind = scores.suite.kind if scores.suite is not None else ""
         hard = parse_gates(settings.plan.hard, hard=True)
         self.verdicts: list[Verdict] = []
@@ -160,8 +161,7 @@ class Comparison:
             )
         if conflict:
             out.append(conflict)
-        plan = self.settings.plan
-        if plan.source and cell.measure.text not in plan.registered:
+        if self._registered is not None and cell.measure.text not in self._registered:
             out.append("exploratory")
         return out
 

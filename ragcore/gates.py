@@ -170,6 +170,14 @@ def gates_of(plan: Plan, texts: Iterable[str] = (), *, baseline: bool = True) ->
     return out
 
 
+def registered(plan: Plan) -> frozenset[str] | None:
+    """Measures that a plan registers, in its gates too; None without a plan."""
+    if not plan.source:
+        return None
+    own = (gate.measure for gate in parse_gates([*plan.hard, *plan.gates]))
+    return frozenset([*plan.registered, *own])
+
+
 def slices_for(gates: Iterable[Gate], by: Iterable[str]) -> tuple[str, ...]:
     """Columns to slice by: those asked for, and those that gates name."""
     return tuple(dict.fromkeys([*by, *(gate.column for gate in gates if gate.column)]))

@@ -120,9 +120,22 @@ class Scores:
         """`schema.SCORES`: one row a run, ranking and measure."""
         return self.signed(pa.concat_tables([run.table() for run in self.runs]))
 
-    def summary(self, by: Sequence[str] = (), level: float = 0.95) -> pa.Table:
-        """`schema.SUMMARY`: one row a run, measure and slice, with exact intervals."""
-        return self.signed(pa.Table.from_pylist(self.rows(by, level), schema=schema.SUMMARY))
+    def summary(
+        self,
+        by: Sequence[str] = (),
+        level: float = 0.95,
+        registered: frozenset[str] | None = None,
+    ) -> pa.Table:
+        """`schema.SUMMARY`: one row a run, measure and slice, with exact intervals.
+
+        Parameters
+        ----------
+        by : columns to slice by, each on its own.
+        level : of the intervals.
+        registered : measures that were registered before; others are marked exploratory.
+        """
+        rows = self.rows(by, level, registered)
+        return self.signed(pa.Table.from_pylist(rows, schema=schema.SUMMARY))
 
     def signed(self, table: pa.Table) -> pa.Table:
         """`table` with the record of what it rests on in its schema metadata."""
@@ -130,6 +143,11 @@ class Scores:
             self._record = provenance.record(self._inputs, self.policy, self.threads)
         return table.replace_schema_metadata({schema.PROVENANCE_KEY: self._record})
 
-    def rows(self, by: Sequence[str] = (), level: float = 0.95) -> list[dict[str, Any]]:
+    def rows(
+        self,
+        by: Sequence[str] = (),
+        level: float = 0.95,
+        registered: frozenset[str] | None = None,
+    ) -> list[dict[str, Any]]:
         """`summary` as plain rows."""
-        return summary.summarise(self.runs, tuple(by), level, self.threads)
+        return summary.summarise(self.runs, tuple(by), level, self.threads, registered)

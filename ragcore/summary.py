@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
-from ragcore.casewise import Groups, by_case, counts_of, pooled, reduce
+from ragcore.casewise import Groups, between, by_case, counts_of, pooled, reduce
 from ragcore.errors import UsageError
 from ragcore.measures.definitions import Measure
 from ragcore.results import RunScores
@@ -40,6 +40,8 @@ class CaseValues:
     counts : cases by state.
     differing, n_cases : cases whose variants differ; all cases.
     parts : numerators and denominators of the values, for micro.
+    spread : standard deviations between the repeats of a case in one language, and between cases;
+        None where repeats do not differ.
     """
 
     how: str
@@ -48,6 +50,7 @@ class CaseValues:
     differing: int
     n_cases: int
     parts: tuple[F64, F64] | None = None
+    spread: tuple[float, float] | None = None
 
     def aggregate(self) -> tuple[float, float, float | None]:
         """(mean, numerator, denominator), see `aggregate`."""
@@ -158,6 +161,7 @@ def _cell(run: RunScores, m: int, rankings: I64 | None, groups: Groups, row: int
         how, groups.values[row][states == schema.OK], counts_of(states),
         int(groups.differing[row].sum()), groups.keys.size,
         pooled(run, m, rankings) if how == "micro" else None,
+        between(run, m, rankings) if groups.differing[row].any() else None,
     )  # fmt: skip
 
 
@@ -187,7 +191,11 @@ def aggregate(
 
 
 def summarise(
-    runs: list[RunScores], by: tuple[str, ...] = (), level: float = 0.95, threads: int = 1
+    runs: list[RunScores],
+    by: tuple[str, ...] = (),
+    level: float = 0.95,
+    threads: int = 1,
+    registered: frozenset[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of `schema.SUMMARY`: one a run, measure and slice; slice `all` is the whole.
 
@@ -196,6 +204,7 @@ def summarise(
     by : columns to slice by, each on its own.
     level : of the intervals.
     threads : workers; no number depends on them.
+    registered : measures that were registered before; others are marked exploratory.
     """
     found: list[tuple[RunScores, str, int, CaseValues]] = []
     for run in runs:
@@ -209,6 +218,9 @@ def summarise(
             ]
     intervals = in_threads(lambda one: one[3].interval(level), found, threads)
     rows = [_row(*one, interval) for one, interval in zip(found, intervals, strict=True)]
+    for row in rows:
+        if registered is not None and row["measure"] not in registered:
+            row["note"] = "; ".join(filter(None, [row["note"], "exploratory"]))
     return [{name: row.get(name) for name in schema.SUMMARY.names} for row in rows]
 
 
@@ -237,6 +249,8 @@ def _notes(run: RunScores, name: str, one: Measure, cell: CaseValues) -> list[st
         notes.append(f"{zeroed} without a relevant document count 0")
     if cell.differing:
         notes.append(f"{cell.differing} differ between variants")
+        if cell.spread:
+            notes.append("sd {:.4f} between repeats, {:.4f} between cases".format(*cell.spread))
     if one.aggregate != "mean":
         notes.append(_HOW[one.aggregate])
     n = cell.counts["ok"]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ragcore_kernels.histogram import Sample, sample_of
 from ragcore_kernels.intervals import Interval
 from ragcore_kernels.lattice import prepare
-from ragcore_kernels.resample import quantile_interval
+from ragcore_kernels.resample import interval_at
 from ragcore_kernels.sums import exact_sum
 from ragcore_kernels.tails import Tails, tails_at_mean
 
@@ -67,7 +67,7 @@ def bca_interval(values: ArrayLike | Sample, level: float = 0.95) -> BcaInterval
         raise ValueError(f"level is {level}; expected a number between 0 and 1")
     sample = sample_of(values)
     if sample.values.size < 2:
-        plain = quantile_interval(sample, 0.025, 0.025)
+        plain = interval_at(sample, 0.025, 0.025)
         zero = 0.0 if plain.method else math.nan
         return BcaInterval(plain.low, plain.high, plain.method, plain.bound, zero, zero)
     acceleration = _acceleration(sample)
@@ -76,7 +76,7 @@ def bca_interval(values: ArrayLike | Sample, level: float = 0.95) -> BcaInterval
     lower = [_corrected(z0, z, acceleration) for z0 in biases]
     upper = [_corrected(-z0, z, -acceleration) for z0 in biases[::-1]]
     doubt = (_doubt(lower), _doubt(upper))
-    found = quantile_interval(sample, lower[1], upper[1], doubt)
+    found = interval_at(sample, lower[1], upper[1], doubt)
     return BcaInterval(found.low, found.high, found.method, found.bound, biases[1], acceleration)
 
 

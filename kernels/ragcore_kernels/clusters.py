@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ragcore_kernels.intervals import method_of
 from ragcore_kernels.lattice import common_lattice, distinct
-from ragcore_kernels.laws import method_of
 from ragcore_kernels.plane import Plane, plane_of
 from ragcore_kernels.ratios import bounded_ends, bounded_tails, listed_ends
 from ragcore_kernels.resample import Interval, mean_interval

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from ragcore_kernels.lattice import Sample, exact_sum
 from ragcore_kernels.products import scan_sums, smoothed, transform_sums
 from ragcore_kernels.quantile import bracket_quantile
+from ragcore_kernels.spectrum import reach
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
-
-LOG_TAIL = 42.0
-"""e**-42 = 6e-19 is left outside a window on either side."""
 
 LOG_TERM = 41.4
 """Transforms below e**-41.4 = 1e-18 are left out."""
@@ -28,18 +26,6 @@ MAX_WORK = 1 << 24
 _MAX_RUNS = 1 << 13
 _MAX_TERMS, _MAX_BOUNDED_TERMS, _BOUNDED_NS = 1 << 18, 50_000, 5_000_000
 _RESOLUTION = 5e-7  # aim of the bound off a lattice, as a share of the range of the values
-
-
-def reach(span: float, variance: float) -> float:
-    """Bernstein: an independent sum exceeds its mean by this with probability e**-42 at most.
-
-    Parameters
-    ----------
-    span : greatest excess of one draw over its mean.
-    variance : of the sum.
-    """
-    linear = span * LOG_TAIL / 3.0
-    return linear + math.sqrt(linear * linear + 2.0 * LOG_TAIL * variance)
 
 
 @dataclass(frozen=True)
@@ -236,18 +222,3 @@ def lattice_terms(laws: Laws, least: int, greatest: int) -> tuple[int, I64, F64]
     most = min(_MAX_TERMS, MAX_WORK // laws.x.size)
     found = terms_of(laws, period, cell, last, most, True)
     return (period, found[0], found[1]) if found else None
-
-
-def method_of(bound: float) -> str:
-    """How an interval was found: its bound with one significant digit, never below it.
-
-    Parameters
-    ----------
-    bound : 0.0 if the ends are exact.
-    """
-    if not bound:
-        return "exact"
-    text = f"{bound:.0e}"
-    if float(text) < bound:
-        text = f"{bound + 0.5 * 10.0 ** math.floor(math.log10(bound)):.0e}"
-    return f"exact±{text}"

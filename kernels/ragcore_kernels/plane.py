@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import kernel
-from ragcore_kernels.laws import LOG_TERM, reach
+from ragcore_kernels.laws import LOG_TERM
 from ragcore_kernels.rotations import BLOCK, TURN, spiral, turns
+from ragcore_kernels.spectrum import reach
 from ragcore_kernels.torus import fill_plane, scan_plane
 
 F64 = NDArray[np.float64]

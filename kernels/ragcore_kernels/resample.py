@@ -28,12 +28,9 @@ from ragcore_kernels.monte_carlo import drawn_interval, fallback_replicates
 from ragcore_kernels.spectrum import (
     bounded_ends,
     bounded_spectrum,
-    cell_of,
     lattice_ends,
     lattice_spectrum,
     oriented,
-    reach,
-    terms_of,
 )
 from ragcore_kernels.sums import exact_sum
 from ragcore_kernels.trinomial import few_lattice_ends, few_mean_ends, is_few
@@ -43,10 +40,10 @@ __all__ = [
     "Sample",
     "exact_sum",
     "exponential",
+    "interval_at",
     "interval_of",
     "mean_interval",
     "mean_intervals",
-    "quantile_interval",
 ]
 
 F64 = NDArray[np.float64]
@@ -57,8 +54,6 @@ TIE = 1e-12
 MAX_DOUBT = 0.01
 """A bound above this share of the interval's width, or of the deviation of the mean if that is
 more, is no certificate: random numbers take over."""
-
-_cell, _method, _reach, _terms = cell_of, method_of, reach, terms_of
 
 
 def mean_interval(values: ArrayLike | Sample, level: float = 0.95) -> Interval:
@@ -126,10 +121,10 @@ def interval_of(sample: Sample, level: float = 0.95) -> Interval:
     level : as for `mean_interval`.
     """
     tail = _tail(level)
-    return quantile_interval(sample, tail, tail)
+    return interval_at(sample, tail, tail)
 
 
-def quantile_interval(
+def interval_at(
     values: ArrayLike | Sample,
     lower: float,
     upper: float,

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ragcore_kernels._jit import kernel
 from ragcore_kernels.binomial import LEAST_P, SignTest, mcnemar
 from ragcore_kernels.flip_tails import lattice_tail, real_tail
+from ragcore_kernels.intervals import method_of
 from ragcore_kernels.lattice import TOLERANCE, Sample, common_lattice, distinct, exact_sum
 from ragcore_kernels.monte_carlo import fallback_replicates, monte_carlo_signs
 
@@ -157,13 +158,4 @@ def _outcome(p: float, bound: float, n: int, m: int) -> SignTest:
     """Result with a p-value that is never 0."""
     if p < LEAST_P:
         return SignTest(LEAST_P, "exact<", 0.0, n, m)
-    return SignTest(p, f"exact±{_rounded_up(bound)}" if bound else "exact", bound, n, m)
-
-
-def _rounded_up(bound: float) -> str:
-    """One significant digit, never below `bound`."""
-    text = f"{bound:.0e}"
-    if float(text) < bound:
-        power = math.floor(math.log10(bound))
-        text = f"{bound + 0.5 * 10.0**power:.0e}"
-    return text
+    return SignTest(p, method_of(bound), bound, n, m)

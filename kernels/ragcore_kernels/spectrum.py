@@ -56,10 +56,16 @@ class Spectrum:
     slack: float
 
 
-def reach(span: float, variance: float, n: int) -> float:
-    """Bernstein: a sum of n draws exceeds its mean by this with probability e**-42 at most."""
+def reach(span: float, variance: float) -> float:
+    """Bernstein: an independent sum exceeds its mean by this with probability e**-42 at most.
+
+    Parameters
+    ----------
+    span : greatest excess of one draw over its mean.
+    variance : of the sum.
+    """
     linear = span * LOG_TAIL / 3.0
-    return linear + math.sqrt(linear * linear + 2.0 * LOG_TAIL * n * variance)
+    return linear + math.sqrt(linear * linear + 2.0 * LOG_TAIL * variance)
 
 
 def cell_of(p: F64, n: int, period: float, variance: float) -> int:
@@ -120,8 +126,8 @@ def _lattice_spectrum(lattice: Lattice) -> Spectrum | None:
     p = counts / n
     centred = x - rest / n
     variance = float(p @ (centred * centred))
-    least = -min(total, math.ceil(reach(-float(centred[0]), variance, n)))
-    greatest = min(n * extent - total, math.ceil(reach(float(centred[-1]), variance, n)))
+    least = -min(total, math.ceil(reach(-float(centred[0]), n * variance)))
+    greatest = min(n * extent - total, math.ceil(reach(float(centred[-1]), n * variance)))
     period = (greatest - least + 1) | 1
     last = period // 2
     cell = cell_of(p, n, period, variance)
@@ -196,7 +202,7 @@ def spectrum_of(sample: Sample) -> Spectrum:
     x = values - mean
     rest = exact_sum(counts * x)
     variance = float(p @ (x * x)) + sample.spread
-    below, above = (reach(abs(float(end)), variance, n) for end in (x[0], x[-1]))
+    below, above = (reach(abs(float(end)), n * variance) for end in (x[0], x[-1]))
     extent = float(values[-1] - values[0])
     least, greatest = max(n * float(x[0]), -below), min(n * float(x[-1]), above)
     period = 1.001 * (greatest - least)

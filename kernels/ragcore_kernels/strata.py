@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ragcore_kernels.intervals import method_of
 from ragcore_kernels.lattice import Lattice, Sample, common_lattice, distinct, exact_sum
-from ragcore_kernels.laws import Laws, lattice_terms, laws_of, method_of, smoothed_sum
+from ragcore_kernels.laws import Laws, lattice_terms, laws_of, smoothed_sum
 from ragcore_kernels.quantile import lattice_quantile
 from ragcore_kernels.resample import Interval, mean_interval
 

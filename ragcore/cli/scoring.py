@@ -155,23 +155,24 @@ def score(
         return
     beside = compile_beside()
     from ragcore.gatekeeper import Gatekeeper
-    from ragcore.gates import gates_of, slices_for
+    from ragcore.gates import gates_of, registered, slices_for
     from ragcore.plan import Plan, read_plan
     from ragcore.score import score as score_runs
 
-    registered = read_plan(plan) if plan is not None else Plan()
-    asked = gates_of(registered, gates, baseline=False)
-    level = level or registered.level or 0.95
-    columns = slices_for(asked, [*by, *registered.by])
-    also = [*registered.registered, *(gate.measure for gate in asked)]
+    given = read_plan(plan) if plan is not None else Plan()
+    known = registered(given)
+    asked = gates_of(given, gates, baseline=False)
+    level = level or given.level or 0.95
+    columns = slices_for(asked, [*by, *given.by])
+    also = [*given.registered, *(gate.measure for gate in asked)]
     scores = score_runs(list(runs), measures=list(measures) or None, also=also, **policies)
     if beside is not None:
         beside.wait()
     results = Gatekeeper(scores.runs, (), level).check(asked, columns)
     if form == "arrow" or per_case:
-        table = scores.table() if per_case else scores.summary(columns, level)
+        table = scores.table() if per_case else scores.summary(columns, level, known)
     else:
-        table = scores.rows(columns, level)
+        table = scores.rows(columns, level, known)
     _warn(scores)
     emit(table, form, output, level)
     click.echo(policy(scores), err=True)
@@ -313,10 +314,14 @@ def _margins(texts: tuple[str, ...]) -> dict[str, float]:
 
 
 def _warn(scores: Any) -> None:
+    from ragcore.casewise import repeats
+
     for run, audit in zip(scores.runs, scores.audits, strict=True):
         label = f"{run.name}: " if len(scores.runs) > 1 else ""
         for sentence in audit.warnings:
             click.echo(f"warning: {label}{sentence}", err=True)
+        if sentence := repeats(run):
+            click.echo(f"note: {label}{sentence}", err=True)
 
 
 def _finish(results: list[Any], form: str, output: Path | None) -> None:

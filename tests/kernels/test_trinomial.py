@@ -15,7 +15,7 @@ from ragcore_kernels import trinomial
 from ragcore_kernels._jit import JIT
 from ragcore_kernels.histogram import count_few, histogram
 from ragcore_kernels.lattice import Lattice, prepare
-from ragcore_kernels.resample import TIE, mean_interval, quantile_interval
+from ragcore_kernels.resample import TIE, interval_at, mean_interval
 from ragcore_kernels.spectrum import lattice_ends, lattice_spectrum
 from ragcore_kernels.trinomial import few_lattice_ends, few_window, window_of
 from reference_resample import convolved
@@ -223,7 +223,7 @@ def test_quantiles__at_any_pair_of_probabilities():
         numerators[: len(points)] = points
         pmf = convolved_pmf(numerators.tolist(), 1)
         for lower, upper in ((0.01, 0.3), (0.3, 0.01), (0.7, 0.1), (0.999, 1e-9), (0.5, 0.5)):
-            found = quantile_interval(numerators.astype(float), lower, upper)
+            found = interval_at(numerators.astype(float), lower, upper)
             wanted = quantiles_of(pmf, lower, upper)
             assert (found.low, found.high) == tuple(map(float, wanted))
 
@@ -231,9 +231,9 @@ def test_quantiles__at_any_pair_of_probabilities():
 @pytest.mark.parametrize("bad", [0.0, 1.0, -1.0, math.nan])
 def test_quantiles__reject_what_is_no_probability(bad):
     with pytest.raises(ValueError, match="expected a number between 0 and 1"):
-        quantile_interval([0.0, 1.0], bad, 0.5)
+        interval_at([0.0, 1.0], bad, 0.5)
     with pytest.raises(ValueError, match="expected a number between 0 and 1"):
-        quantile_interval([0.0, 1.0], 0.5, bad)
+        interval_at([0.0, 1.0], 0.5, bad)
 
 
 @COMPILED

@@ -271,6 +271,10 @@ def test_command__for_people(folder):
     assert "exploratory" in next(line for line in lines if line.startswith("R@5"))
     assert "RR >= 0.7" in done.stdout
     assert "NumRet.min >= 1 (hard)" in done.stdout
+    scored = called(folder, "score", "new.trec", "--plan", "plan.toml", "-m", "R@5")
+    notes = {line.split()[0]: line for line in scored.stdout.splitlines() if line}
+    assert "exploratory" in notes["R@5"]
+    assert "exploratory" not in notes["RR"]
     brief = called(folder, "score", "new.trec", "--baseline", "old.trec", "-m", "RR")
     assert "won q10" not in brief.stdout
     assert "+0.2" in brief.stdout

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import tables
-from ragcore import compare, schema
-from ragcore.casewise import reduce
+from ragcore import compare, schema, score
+from ragcore.casewise import between, reduce, repeats
 from ragcore.errors import InputError, UsageError
 
 OK, NA, MISSING, DISPUTED, FAILED = (
@@ -192,6 +192,37 @@ def test_slices__that_only_one_run_has(suite):
     rows = {(r["run"], r["slice"]): r for r in found.summary().to_pylist()}
     assert rows["run2", "phase=x"]["delta"] is None
     assert "no case" in rows["run2", "phase=x"]["note"]
+
+
+# --- repeats
+
+
+def test_repeats__identical_ones_are_called_deterministic(suite):
+    found = score(full(1, repeats=3), suite=suite, measures=["RR", "P@1"])
+    assert repeats(found.runs[0]) == (
+        "3 repeats a case and language, identical in every measure: deterministic"
+    )
+    assert repeats(score(full(1), suite=suite, measures=["RR"]).runs[0]) == ""
+    flat = score({"q": {"d": 1.0}}, qrels={"q": {"d": 1}}, measures=["RR"])
+    assert repeats(flat.runs[0]) == ""
+
+
+def test_repeats__that_differ_show_their_spread(suite):
+    rows = [(c, "en", r, 1 + (r if c == "c0" else 0)) for c in CASES for r in range(2)]
+    rows += [("c1", "zh", 0, 4)]
+    found = score(run_of(rows), suite=suite, measures=["RR"])
+    assert repeats(found.runs[0]) == (
+        "up to 2 repeats a case and language: 1 of 4 differ in some measure"
+    )
+    within, among = between(found.runs[0], 0)
+    assert within == pytest.approx(math.sqrt(2 * 0.25**2 / 4))  # c0: 1 and 1/2; four pairs
+    values = [0.75, (1 + 1 + 0.25) / 3, 1.0, 1.0]
+    assert among == pytest.approx(np.std(values, ddof=1))
+    (row,) = found.summary().to_pylist()
+    assert "2 differ between variants" in row["note"]
+    assert f"sd {within:.4f} between repeats, {among:.4f} between cases" in row["note"]
+    only_langs = score(full(1, c0_zh=2), suite=suite, measures=["RR"])
+    assert between(only_langs.runs[0], 0) is None  # languages differ, repeats do not
 
 
 # --- strata
