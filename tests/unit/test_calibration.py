@@ -29,6 +29,11 @@ def bench():
         yield importlib.import_module("bench.calibration")
 
 
+@pytest.fixture(scope="module")
+def coverage(bench):
+    return importlib.import_module("bench.coverage")
+
+
 # --- outcomes of 0 or 1, by listing every sample
 
 
@@ -78,46 +83,46 @@ DESIGNS = [("1/2", "0"), ("1/2", "1/3"), ("2/5", "1/5"), ("1/10", "-1/40"), ("9/
 
 @pytest.mark.parametrize(("discordance", "difference"), DESIGNS)
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
-def test_exact__equals_the_list_of_all_samples(bench, n, discordance, difference):
+def test_exact__equals_the_list_of_all_samples(coverage, n, discordance, difference):
     design = n, Fraction(discordance), Fraction(difference)
-    got, (kinds, rejected, flat) = bench.exact(*design), listed(*design)
-    for coverage, wanted in zip(got.kinds, kinds, strict=True):
+    got, (kinds, rejected, flat) = coverage.exact(*design), listed(*design)
+    for found, wanted in zip(got.kinds, kinds, strict=True):
         for part in ("covered", "above", "below", "width"):
-            assert getattr(coverage, part) == pytest.approx(float(wanted[part]), abs=1e-12), part
+            assert getattr(found, part) == pytest.approx(float(wanted[part]), abs=1e-12), part
     assert got.rejected == pytest.approx(float(rejected), abs=1e-12)
     assert got.flat == pytest.approx(float(flat), abs=1e-12)
 
 
-def test_exact__counts_an_end_at_the_true_mean_as_covering(bench):
+def test_exact__counts_an_end_at_the_true_mean_as_covering(coverage):
     # One win and one tie give [0, 1], and 0 is that end.
-    got = bench.exact(2, Fraction(1, 2), Fraction(0)).kinds[bench.P95]
+    got = coverage.exact(2, Fraction(1, 2), Fraction(0)).kinds[coverage.P95]
     assert got.covered == pytest.approx(1 - 2 / 16)  # all but two wins or two losses
     assert got.above == got.below == pytest.approx(1 / 16)
 
 
-def test_exact__of_a_negative_difference_is_the_mirror_image(bench):
-    plus, minus = (bench.exact(20, Fraction(3, 10), Fraction(d, 10)) for d in (1, -1))
+def test_exact__of_a_negative_difference_is_the_mirror_image(coverage):
+    plus, minus = (coverage.exact(20, Fraction(3, 10), Fraction(d, 10)) for d in (1, -1))
     for here, there in zip(plus.kinds, minus.kinds, strict=True):
         assert here.above == pytest.approx(there.below, abs=1e-14)
         assert here.below == pytest.approx(there.above, abs=1e-14)
         assert here.width == pytest.approx(there.width, abs=1e-14)
 
 
-def test_exact__patches_the_samples_without_a_difference_alone(bench):
-    got = bench.exact(12, Fraction(1, 10), Fraction(1, 40))
+def test_exact__patches_the_samples_without_a_difference_alone(coverage):
+    got = coverage.exact(12, Fraction(1, 10), Fraction(1, 40))
     assert got.flat == pytest.approx(0.9**12)
-    assert got.patched == pytest.approx(got.kinds[bench.P95].covered + got.flat)
-    none = bench.exact(12, Fraction(1, 10), Fraction(0))
-    assert none.patched == none.kinds[bench.P95].covered
-    far = bench.exact(12, Fraction(1, 2), Fraction(3, 10))  # beyond 0.265, the bound
-    assert far.patched == far.kinds[bench.P95].covered
+    assert got.patched == pytest.approx(got.kinds[coverage.P95].covered + got.flat)
+    none = coverage.exact(12, Fraction(1, 10), Fraction(0))
+    assert none.patched == none.kinds[coverage.P95].covered
+    far = coverage.exact(12, Fraction(1, 2), Fraction(3, 10))  # beyond 0.265, the bound
+    assert far.patched == far.kinds[coverage.P95].covered
 
 
 @pytest.mark.parametrize(("n", "up", "down"), [(1_000, "0.3", "0.1"), (1_000, "0.0125", "0.0075")])
-def test_outcomes__hold_all_but_what_may_be_left_out(bench, n, up, down):
+def test_outcomes__hold_all_but_what_may_be_left_out(coverage, n, up, down):
     up, down = Fraction(up), Fraction(down)
-    wins, losses, p = bench.outcomes(n, up, down)
-    assert 0 < 1 - math.fsum(p) < bench.LEFT_OUT
+    wins, losses, p = coverage.outcomes(n, up, down)
+    assert 0 < 1 - math.fsum(p) < coverage.LEFT_OUT
     assert len({*zip(wins.tolist(), losses.tolist(), strict=True)}) == wins.size < 30_000
     for at in (0, wins.size // 2, int(p.argmax())):
         i, j = int(wins[at]), int(losses[at])
@@ -127,37 +132,54 @@ def test_outcomes__hold_all_but_what_may_be_left_out(bench, n, up, down):
         assert p[at] == pytest.approx(float(plain), rel=1e-11)
 
 
-def test_sign_flip__keeps_its_size(bench):
+def test_sign_flip__keeps_its_size(coverage):
     for n in (12, 30, 100):
         for rate in (Fraction(1, 50), Fraction(3, 10), Fraction(9, 10)):
-            assert bench.exact(n, rate, Fraction(0)).rejected <= 0.05
+            assert coverage.exact(n, rate, Fraction(0)).rejected <= 0.05
 
 
 # --- graded measures
 
 
-def test_lists__have_the_means_they_are_meant_to_have(bench):
-    for name, sizes in bench.differing_cases(np.random.default_rng(1), 500).items():
+def test_mixes__have_the_means_they_are_meant_to_have(coverage):
+    for name, sizes in coverage.differing_cases(np.random.default_rng(1), 500).items():
         assert sizes.size == 500, name
         assert 0 < sizes.min() <= sizes.max() <= 1
-        forms = {f: bench.signed(np.random.default_rng(2), sizes, f) for f in bench.FORMS}
-        assert math.fsum(forms["equal"]) == 0.0
-        assert abs(math.fsum(forms["lopsided"])) <= 2 * sizes.max()
-        assert (forms["lopsided"] > 0).mean() < 0.4
-        assert (forms["better"] > 0).mean() == pytest.approx(0.65, abs=0.1)
-        for values in forms.values():
-            assert set(np.abs(values)) == set(sizes)
+        for form in coverage.FORMS:
+            mix = coverage.mix_of(sizes, form)
+            mean = mix.won * mix.wins.mean() - (1 - mix.won) * mix.losses.mean()
+            assert mix.mean == pytest.approx(mean, abs=1e-12), form
+            assert (mix.mean == 0) == (form != "better")
+            assert set(mix.wins) | set(mix.losses) == set(sizes)
+        lopsided = coverage.mix_of(sizes, "lopsided")
+        assert lopsided.wins.min() >= lopsided.losses.max()
+        assert lopsided.won < 0.3
 
 
-def test_drawn__is_fixed_by_its_seed_and_adds_up(bench):
-    listed = np.array([0.5, -0.5, 0.25, -0.25])
-    runs = [bench.drawn(np.random.default_rng(s), listed, 0.3, 12, 40) for s in (5, 5, 6)]
+def test_drawn__agrees_with_the_sums_over_outcomes(coverage):
+    one = np.ones(1)
+    mix = coverage.Mix(one, one, 0.75, 0.5)  # discordance 0.3, difference 0.15
+    got = coverage.drawn(np.random.default_rng(8), mix, 0.3, 12, 1_000)
+    wanted = coverage.exact(12, Fraction(3, 10), Fraction(3, 20))
+    pairs = [(got.rejected, wanted.rejected), (got.flat, wanted.flat)]
+    for found, kind in zip(got.kinds, (coverage.P95, coverage.BCA), strict=True):
+        assert found.width == pytest.approx(wanted.kinds[kind].width, abs=0.02)
+        for part in ("covered", "above", "below"):
+            pairs.append((getattr(found, part), getattr(wanted.kinds[kind], part)))
+    for share, true in pairs:
+        assert abs(share - true) <= 4 * math.sqrt(true * (1 - true) / 1_000)
+
+
+def test_drawn__is_fixed_by_its_seed_and_adds_up(coverage):
+    sizes = np.array([0.5, 0.25])
+    mix = coverage.Mix(sizes, sizes, 0.5, 0.0)
+    runs = [coverage.drawn(np.random.default_rng(s), mix, 0.3, 12, 40) for s in (5, 5, 6)]
     assert runs[0] == runs[1] != runs[2]
     for found in runs[0].kinds:
         assert found.covered + found.above + found.below == pytest.approx(1)
     assert runs[0].mean == 0.0
     assert runs[0].random == 0
-    none = bench.drawn(np.random.default_rng(0), listed + 1, 0.0, 12, 3)
+    none = coverage.drawn(np.random.default_rng(0), mix, 0.0, 12, 3)
     assert none.flat == none.kinds[0].covered == 1.0
 
 
