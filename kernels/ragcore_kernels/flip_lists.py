@@ -29,6 +29,13 @@ def _scaled(ways: F64) -> int:
     return halvings
 
 
+@inline
+def _add(a: F64, b: F64, out: F64) -> None:
+    """``a + b``; arguments of their own length let this run on vectors."""
+    for i in range(out.size):
+        out[i] = a[i] + b[i]
+
+
 @kernel
 def count_subsets(points: I64, counts: I64, ways: F64, more: F64) -> int:
     """Count the sets of cases whose points add up to 0, 1, ... at most.
@@ -58,8 +65,7 @@ def count_subsets(points: I64, counts: I64, ways: F64, more: F64) -> int:
             top = min(top + v, limit)
             for i in range(v):
                 more[i] = ways[i]
-            for i in range(top + 1 - v):
-                more[i + v] = ways[i + v] + ways[i]
+            _add(ways[v : top + 1], ways[: top + 1 - v], more[v : top + 1])
             for i in range(top + 1, min(top + v, limit) + 1):
                 more[i] = 0.0
             ways, more = more, ways
