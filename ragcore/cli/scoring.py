@@ -226,19 +226,7 @@ def score(
 )
 @_options(_GATES)
 @output_options
-def compare(
-    baseline: Path,
-    candidates: tuple[Path, ...],
-    measures: tuple[str, ...],
-    by: tuple[str, ...],
-    per_case: bool,
-    level: float | None,
-    gates: tuple[str, ...],
-    plan: Path | None,
-    form: str,
-    output: Path | None,
-    **policies: Any,
-) -> None:
+def compare(baseline: Path, candidates: tuple[Path, ...], **options: Any) -> None:
     """Compare each CANDIDATE with BASELINE, paired by case.
 
     Every difference comes with its exact interval, the exact two-sided sign-flip p-value, the
@@ -249,9 +237,7 @@ def compare(
     Example:
       ragcore compare data/ka4/runs/baseline.arrow data/ka4/runs/filtered.arrow -m end_to_end
     """
-    _compare(
-        baseline, candidates, measures, by, per_case, level, gates, plan, form, output, **policies
-    )
+    _compare(baseline, candidates, **options)
 
 
 def _compare(
