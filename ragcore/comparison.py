@@ -15,6 +15,7 @@ from ragcore.contrast import Cell, Contrast, Settings
 from ragcore.gatekeeper import Gatekeeper
 from ragcore.gates import PASS, Result, gates_of, parse_gates, registered
 from ragcore.scores import Scores
+from ragcore.stats import SIDES, TEST
 from ragcore.verdict import Verdict, decide
 from ragcore_kernels.families import holm
 
@@ -200,14 +201,22 @@ class Comparison:
         keeper = Gatekeeper(runs, first, self.settings.level)
         return keeper.check(asked, self.settings.by)
 
+    def _drawn(self) -> int:
+        """How many intervals and p-values rest on random numbers after all; each says so."""
+        return sum(
+            method is not None and method.startswith("monte-carlo")
+            for one in self.contrasts for cell in one.cells.values()
+            for method in (cell.paired.method, cell.paired.p_method)
+        )  # fmt: skip
+
     def _signed(self, table: pa.Table) -> pa.Table:
         about = {
             "level": self.settings.level,
             "stratified_by": self.settings.stratify,
             "plan": {"source": self.settings.plan.source, "sha256": self.settings.plan.sha256},
             "test": {
-                "name": "paired sign-flip", "sidedness": "two-sided", "resamples": "exact",
-                "seed": None, "correction": "Holm",
+                "name": TEST, "sidedness": SIDES, "resamples": "exact", "seed": None,
+                "correction": "Holm", "drawn": self._drawn(),
             },
             "pairs": [
                 {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,9 +57,11 @@ class Paired:
     @property
     def report(self) -> dict[str, Any]:
         """Which test this is, so that a number never stands without it."""
+        drawn = re.fullmatch(r"monte-carlo\((\d+), (\d+)\)", self.p_method or "")
         return {
             "test": TEST, "sidedness": SIDES, "n": self.n,
-            "resamples": (self.p_method or "none").split("±")[0], "seed": None,
+            "resamples": int(drawn[1]) if drawn else (self.p_method or "none").split("±")[0],
+            "seed": int(drawn[2]) if drawn else None,
             "interval": "percentile bootstrap of cases", "correction": "none",
         }  # fmt: skip
 

@@ -120,7 +120,7 @@ def the_test_is_named(case: Case, folder: Path) -> None:
     about = json.loads(found.summary().schema.metadata[b"ragcore.comparison"])
     assert about["test"] == {
         "name": "paired sign-flip", "sidedness": "two-sided", "resamples": "exact", "seed": None,
-        "correction": "Holm",
+        "correction": "Holm", "drawn": 0,
     }  # fmt: skip
 
 

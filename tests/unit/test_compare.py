@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow as pa
@@ -206,6 +207,13 @@ def test_nothing__in_common():
         paired([1, 2, 3], [1, 2])
     with pytest.raises(UsageError, match="case ids"):
         paired({"a": 1}, [1])
+
+
+def test_report__says_how_many_were_drawn_and_from_which_seed():
+    drawn = replace(paired([0, 1], [1, 1]), p_method="monte-carlo(20000, 7)").report
+    assert (drawn["resamples"], drawn["seed"]) == (20_000, 7)
+    bounded = replace(paired([0, 1], [1, 1]), p_method="exact±3e-05").report
+    assert (bounded["resamples"], bounded["seed"]) == ("exact", None)
 
 
 def test_decimals__sums_of_zero_count_as_zero():
