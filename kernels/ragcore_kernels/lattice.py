@@ -60,9 +60,9 @@ def _denominator(value: float, tolerance: float, cap: float) -> float:
     """Least denominator of a continued-fraction convergent within `tolerance`, or 0 above `cap`."""
     rest, p0, q0, p1, q1 = value, 0.0, 1.0, 1.0, 0.0
     while True:
-        whole = math.floor(rest)
+        whole = np.floor(rest)  # a float: where it is huge, so is the denominator
         p0, q0, p1, q1 = p1, q1, whole * p1 + p0, whole * q1 + q0
-        if q1 > cap:
+        if not q1 <= cap:
             return 0.0
         if abs(value - p1 / q1) <= tolerance:
             return q1
@@ -93,7 +93,7 @@ def common_denominator(values: F64) -> float:
         at, most = -1, tolerance * denominator
         for i in range(values.size):
             scaled = values[i] * denominator
-            if abs(scaled - math.floor(scaled + 0.5)) > most:
+            if abs(scaled - np.floor(scaled + 0.5)) > most:
                 at = i
                 break
         if at < 0:

@@ -15,7 +15,7 @@ from ragcore_kernels._jit import JIT
 from ragcore_kernels.bca import bca_interval
 from ragcore_kernels.bins import binned, distinct
 from ragcore_kernels.histogram import MAX_DISTINCT, Sample, histogram, merge
-from ragcore_kernels.lattice import prepare
+from ragcore_kernels.lattice import common_denominator, prepare
 from ragcore_kernels.monte_carlo import monte_carlo_interval
 from ragcore_kernels.resample import interval_of, mean_interval
 from ragcore_kernels.spectrum import bounded_ends, oriented, spectrum_of
@@ -225,3 +225,16 @@ def test_merge__of_nothing_is_empty():
     assert merge([]) == histogram([]) == merge([histogram([])] * 2)
     assert interval_of(merge([])).method == ""
     assert merge([histogram([]), histogram([2.0, 1.0])]) == histogram([1.0, 2.0])
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-31, 1e-300, 5e-324, 1e15, 1e300])
+@pytest.mark.parametrize(
+    "parts",
+    [[0.3, 1.0], [1e-31, 0.7, 1.0], [-1.0, 1e-20, 0.3], [5e-324, 1.0], [0.5, 0.5000000000000001]],
+)
+def test_common_denominator__ends_on_any_values(size, parts):
+    values = np.unique(np.array(parts) * size)
+    if values.size > 1 and np.isfinite(values).all() and values[-1] > values[0]:
+        found = common_denominator(values)
+        assert found == np.floor(found) >= 0.0
+        assert prepare(histogram(values)).n == values.size
