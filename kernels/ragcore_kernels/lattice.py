@@ -60,7 +60,7 @@ def _denominator(value: float, tolerance: float, cap: float) -> float:
     """Least denominator of a continued-fraction convergent within `tolerance`, or 0 above `cap`."""
     rest, p0, q0, p1, q1 = value, 0.0, 1.0, 1.0, 0.0
     while True:
-        whole = np.floor(rest)  # a float: where it is huge, so is the denominator
+        whole = float(np.floor(rest))  # no integer: where it is huge, so is the denominator
         p0, q0, p1, q1 = p1, q1, whole * p1 + p0, whole * q1 + q0
         if not q1 <= cap:
             return 0.0
@@ -84,21 +84,22 @@ def common_denominator(values: F64) -> float:
     -----
     D is a whole number below 2**53.
     """
-    extent = values[-1] - values[0]
-    scale = max(abs(values[0]), abs(values[-1]))
+    least, greatest = float(values[0]), float(values[-1])
+    extent = greatest - least
+    scale = max(abs(least), abs(greatest))
     tolerance = TOLERANCE * scale
     cap = min(MAX_RANGE / extent, 2.0**53)
     denominator = 1.0
     while scale * denominator < 2.0**40:
         at, most = -1, tolerance * denominator
         for i in range(values.size):
-            scaled = values[i] * denominator
-            if abs(scaled - np.floor(scaled + 0.5)) > most:
+            scaled = float(values[i]) * denominator
+            if abs(scaled - float(np.floor(scaled + 0.5))) > most:
                 at = i
                 break
         if at < 0:
             return denominator
-        factor = _denominator(values[at], tolerance, cap)
+        factor = _denominator(float(values[at]), tolerance, cap)
         if factor == 0.0:
             return 0.0
         a, b = denominator, factor
