@@ -47,6 +47,10 @@ class Gatekeeper:
             if gate.delta:
                 out += self._differences(gate)
                 continue
+            if gate.slice == "*" and not by:
+                why = "no slices: say --by COLUMN"
+                out += [Result(gate, run.name, "*", FAIL, None, why) for run in self.runs]
+                continue
             for run in self.runs:
                 for name, rows in self._parts(run, gate, by):
                     out.append(self._value(gate, run, name, rows))

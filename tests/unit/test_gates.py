@@ -142,7 +142,7 @@ def test_slices__each_is_judged(suite):
     (absent,) = checked(scores, "RR[topic=zz] >= 0")
     assert (absent.status, absent.value) == ("fail", None)
     (none,) = checked(scores, "RR[*] >= 0")  # no slice was asked for: nothing passes
-    assert none.status == "fail"
+    assert (none.status, none.reason) == ("fail", "no slices: say --by COLUMN")
 
 
 @pytest.mark.parametrize("op", [">=", "<=", "==", "!=", ">", "<"])
