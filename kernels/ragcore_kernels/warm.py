@@ -1,8 +1,8 @@
 """Compiles, ahead or in another process, the kernels that a score needs last.
 
-``python -m ragcore_kernels.warm`` runs `evaluate` and the intervals on next to nothing, and with
-the argument ``tests`` also what comparisons need. Started beside a first score, it compiles them
-while that one compiles the kernels that it needs first.
+``python -m ragcore_kernels.warm`` runs the intervals on next to nothing, and with the argument
+``tests`` also what comparisons need. Started beside a first score, it compiles them while that one
+compiles the kernels of rankings and measures: about half of the work each.
 """
 
 from __future__ import annotations
@@ -10,20 +10,6 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-
-
-def compile_measures() -> None:
-    """Run `measures.evaluate` on no ranking at all."""
-    from ragcore_kernels.measures import SPEC_FIELDS, evaluate
-    from ragcore_kernels.ranking import STAT_FIELDS
-
-    none, one = np.empty(0, np.int64), np.zeros(1, np.int64)
-    hits = np.empty(0, np.int32)
-    evaluate(
-        np.empty((0, SPEC_FIELDS), np.int64), np.empty((0, 3)), np.full((1, 1), np.nan), 0, 0, 0,
-        none, one, hits, hits, one, hits, np.empty((0, STAT_FIELDS), np.int64),
-        np.empty((0, 0)), np.empty((2, 0, 0)),
-    )  # fmt: skip
 
 
 def compile_intervals() -> None:
@@ -73,7 +59,6 @@ def compile_rest() -> None:
 
 
 if __name__ == "__main__":
-    compile_measures()
     compile_intervals()
     if "tests" in sys.argv[1:]:
         compile_tests()
