@@ -18,7 +18,6 @@ from ragcore.errors import UsageError
 from ragcore.measures.definitions import Measure
 from ragcore.results import RunScores
 from ragcore.threads import in_threads
-from ragcore_kernels.clusters import ratio_interval
 from ragcore_kernels.layout import F64, I64
 from ragcore_kernels.resample import Interval, exact_sum, exponential, mean_interval
 
@@ -64,6 +63,8 @@ class CaseValues:
         if self.how == "sum" or self.values.size < 2:
             return NO_INTERVAL
         if self.parts is not None:
+            from ragcore_kernels.clusters import ratio_interval  # what few scores need
+
             return ratio_interval(*self.parts, level) if self.parts[1].any() else NO_INTERVAL
         if self.how == "geometric":
             logs = np.log(np.maximum(self.values, GEOMETRIC_FLOOR))

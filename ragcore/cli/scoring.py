@@ -154,7 +154,6 @@ def score(
         )  # fmt: skip
         return
     beside = compile_beside()
-    from ragcore.gatekeeper import Gatekeeper
     from ragcore.gates import gates_of, registered, slices_for
     from ragcore.plan import Plan, read_plan
     from ragcore.score import score as score_runs
@@ -168,7 +167,11 @@ def score(
     scores = score_runs(list(runs), measures=list(measures) or None, also=also, **policies)
     if beside is not None:
         beside.wait()
-    results = Gatekeeper(scores.runs, (), level).check(asked, columns)
+    results: list[Any] = []
+    if asked:
+        from ragcore.gatekeeper import Gatekeeper  # it knows comparisons, and loads their kernels
+
+        results = Gatekeeper(scores.runs, (), level).check(asked, columns)
     if form == "arrow" or per_case:
         table = scores.table() if per_case else scores.summary(columns, level, known)
     else:
