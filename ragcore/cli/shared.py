@@ -75,7 +75,7 @@ def compile_beside(*parts: str) -> Any:
     if CACHE_DIR is None or any(CACHE_DIR.glob("*.nbi")):
         return None
     if sys.stderr.isatty():
-        click.echo(f"compiling the kernels, once: about {20 if parts else 8} s", err=True)
+        click.echo(f"compiling the kernels, once: about {18 if parts else 11} s", err=True)
     if default_threads() < 2:
         return None
     import subprocess
