@@ -12,6 +12,7 @@ import pyarrow as pa
 from ragcore import schema, summary
 from ragcore.conflicts import sign_conflicts
 from ragcore.contrast import Cell, Contrast, Settings
+from ragcore.errors import UsageError
 from ragcore.gatekeeper import Gatekeeper
 from ragcore.gates import PASS, Result, gates_of, parse_gates, registered
 from ragcore.scores import Scores
@@ -73,11 +74,20 @@ class Comparison:
         if isinstance(candidate, int):
             return self.verdicts[candidate]
         names = [one.after.name for one in self.contrasts]
+        if candidate not in names:
+            raise UsageError(f"no candidate {candidate!r}", f"candidates: {', '.join(names)}")
         return self.verdicts[names.index(candidate)]
 
     def cell(self, measure: str, slice: str = summary.WHOLE, candidate: int = 0) -> Cell:
         """One measure on one slice of one candidate."""
-        return self.contrasts[candidate].cells[slice, measure]
+        cells = self.contrasts[candidate].cells
+        if (slice, measure) not in cells:
+            parts, names = (list(dict.fromkeys(key[i] for key in cells)) for i in range(2))
+            raise UsageError(
+                f"no measure {measure!r} on slice {slice!r}",
+                f"measures: {', '.join(names)}; slices: {', '.join(parts)}",
+            )
+        return cells[slice, measure]
 
     def rows(self) -> list[dict[str, Any]]:
         """Rows of `schema.SUMMARY`, the baseline's own first, and what a table shows besides.
@@ -103,14 +113,21 @@ class Comparison:
                 out.append(self._row(row, one, cell, verdict, conflicts.get(cell.measure.text)))
         return out
 
+    def _place_of(self, verdict: Verdict) -> str | None:
+        """The measure whose row bears the verdict; the first one where none was registered."""
+        if verdict.primary:
+            return verdict.primary
+        primary = [m for m in self.settings.plan.primary if m in self.scores.measures]
+        if not primary and verdict.verdict:
+            primary = self.scores.measures
+        return next(iter(primary), None)
+
     def _row(
         self, row: dict[str, Any], one: Contrast, cell: Cell, verdict: Verdict, conflict: str | None
     ) -> dict[str, Any]:
         found = cell.paired
         whole = cell.slice == summary.WHOLE
-        decides = whole and cell.measure.text == (
-            verdict.primary or next(iter(self.settings.plan.primary), None)
-        )
+        decides = whole and cell.measure.text == self._place_of(verdict)
         remarks = self._remarks(cell, conflict if whole else None)
         notes = [row["note"]] if row["note"] else []
         notes += [*_tests(cell), *remarks]

@@ -202,6 +202,13 @@ def test_plan__hard_gates_block(tmp_path):
     verdict = found.verdict()
     assert verdict.verdict == "blocked"
     assert verdict.reasons[0] == "hard gate failed: RR.min == 1 (all: 0.5)"
+    path.write_text('hard = ["RR.min == 1"]\n')
+    bare = compare(ranks(2, 12), ranks(9, 12), qrels=QRELS, plan=path, measures=["P@1", "RR"])
+    rows = [r for r in bare.summary().to_pylist() if r["baseline"]]
+    assert [r["verdict"] for r in rows] == ["blocked", None]  # the first row bears it
+    for wrong in (lambda: bare.verdict("x"), lambda: bare.cell("x"), lambda: bare.cell("RR", "x")):
+        with pytest.raises(UsageError, match="no "):
+            wrong()
     with pytest.raises(UsageError, match="beside the plan"):
         compare(ranks(2, 12), ranks(9, 12), qrels=QRELS, plan=path, primary=["RR"])
 
