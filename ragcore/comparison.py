@@ -162,6 +162,9 @@ class Comparison:
             out.append(found.reason)
         if cell.measure.aggregate == "sum":
             out.append("per case")
+        if cell.slice == summary.WHOLE and self.settings.stratify:
+            plain = cell.measure.aggregate in ("mean", "sum")
+            out.append(f"{'' if plain else 'not '}stratified by {self.settings.stratify}")
         if cell.slice != summary.WHOLE and found.n < summary.FEW_CASES:
             out.append("descriptive: fewer than 10 cases")
         moved = found.wins + found.losses > 0

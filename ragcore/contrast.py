@@ -39,8 +39,10 @@ class Cell:
 
     Attributes
     ----------
+    slice, column : its name; the column that makes it, "" for all cases.
+    measure, m : the measure, and its number in the arrays of `pairs`.
     paired : the statistics of the matched cases.
-    before, after : cases by state, of each run by itself.
+    pairs, rows : the cases of both runs; the rankings of either that they come from.
     room : how much the baseline leaves open.
     p_adjusted, family : Holm's p-value and how many tests it guards against; None if not tested.
     """
@@ -52,6 +54,7 @@ class Cell:
     pairs: Pairs
     m: int
     room: Saturation
+    rows: tuple[I64 | None, I64 | None] = (None, None)
     p_adjusted: float | None = None
     family: int = 0
 
@@ -72,14 +75,14 @@ class Contrast:
     unmatched : what only one of them has.
     manifest : what they did differently.
     cells : by slice and measure.
-    latency : p95 of both in microseconds; None if one was not timed.
+    latency : p95 of both in microseconds; NaN of a run that was not timed.
     """
 
     before: RunScores
     after: RunScores
     unmatched: Unmatched
     manifest: manifests.Difference
-    latency: tuple[float, float] | None
+    latency: tuple[float, float]
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
 
     def whole(self) -> dict[str, Cell]:
@@ -103,21 +106,21 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
     out = Contrast(
         before, after, unmatched(before, after, (before.missing, after.missing)),
         manifests.difference(before.manifest, after.manifest),
-        None if np.isnan(times).any() else times,
+        times,
     )  # fmt: skip
     parts = _slices(before, after, how.by)
     pool = pool_size(scores.suite) if scores.suite is not None else None
     most = before.ceilings()
-    jobs: list[tuple[Pairs, int, str, str, Any]] = []
+    jobs: list[tuple[Pairs, int, str, str, Any, Any]] = []
     for name, column, rows in parts:
         pairs = pair(before, after, rows)
         part = slice(None) if rows[0] is None else rows[0]
         tops = reduce(most[:, part], np.zeros(most[:, part].shape, np.int8), before.case_of[part])
-        jobs += [(pairs, m, name, column, tops) for m in range(len(before.measures))]
+        jobs += [(pairs, m, name, column, tops, rows) for m in range(len(before.measures))]
     strata = _strata(before, how.stratify)
 
-    def work(job: tuple[Pairs, int, str, str, Any]) -> Cell:
-        pairs, m, name, column, tops = job
+    def work(job: tuple[Pairs, int, str, str, Any, Any]) -> Cell:
+        pairs, m, name, column, tops, rows = job
         ok = pairs.matched[m]
         codes = strata[pairs.cases[ok]] if strata is not None and name == WHOLE else None
         old, new = pairs.before[m, ok], pairs.after[m, ok]
@@ -133,7 +136,7 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
         room = saturation(
             own.values[m, has], tops.values[m, has], before.measures[m].k, pool, how.level
         )
-        return Cell(name, column, before.measures[m], one, pairs, m, room)
+        return Cell(name, column, before.measures[m], one, pairs, m, room, rows)
 
     for cell in in_threads(work, jobs, scores.threads):
         out.cells[cell.slice, cell.measure.text] = cell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,17 @@ class Plan:
     p95_ratio: float = P95_RATIO
     source: str = ""
     sha256: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what no comparison could apply."""
+        where = self.source or "the plan"
+        for what, margins in (("guards", self.guards), ("primary", self.margins)):
+            for name, margin in margins.items():
+                if not _number(margin) or not 0 <= margin < math.inf:
+                    found = f"{what}: {name!r} with margin {margin!r}"
+                    raise InputError(where, found, "a finite margin, 0 or more")
+        if not _number(self.p95_ratio) or not 0 < self.p95_ratio < math.inf:
+            raise InputError(where, f"p95_ratio = {self.p95_ratio!r}", "a finite ratio above 0")
 
     @property
     def registered(self) -> tuple[str, ...]:
@@ -102,21 +114,16 @@ def _plan(settings: Mapping[str, Any], source: str, digest: str) -> Plan:
     guards = settings.get("guards", {})
     if not isinstance(guards, Mapping):
         guards = dict.fromkeys(_words(guards, "guards", source), 0.0)
-    for name, margin in guards.items():
-        if not _number(margin) or margin < 0:
-            raise InputError(source, f"guards: {name!r} = {margin!r}", "a margin, 0 or more")
     level, ratio = settings.get("level"), settings.get("p95_ratio", P95_RATIO)
     if level is not None and not (_number(level) and 0.5 <= level < 1):
         raise InputError(source, f"level = {level!r}", "a number from 0.5 to below 1")
-    if not _number(ratio) or ratio <= 0:
-        raise InputError(source, f"p95_ratio = {ratio!r}", "a ratio above 0")
     words = {
         key: _words(settings.get(key, ()), key, source)
         for key in ("measures", "gates", "hard", "by")
     }
     return Plan(
-        names, margins, guards={str(k): float(v) for k, v in guards.items()},
-        level=None if level is None else float(level), p95_ratio=float(ratio), source=source,
+        names, margins, guards={str(k): v for k, v in guards.items()},
+        level=None if level is None else float(level), p95_ratio=ratio, source=source,
         sha256=digest, **words,
     )  # fmt: skip
 
@@ -129,12 +136,10 @@ def _primary(value: Any, source: str) -> tuple[tuple[str, ...], dict[str, float]
         name, margin = one, 0.0
         if isinstance(one, Mapping):
             name, margin = one.get("measure"), one.get("margin", 0.0)
-        if not isinstance(name, str) or not _number(margin) or margin < 0:
-            raise InputError(
-                source, f"primary: {one!r}", "a measure, or a measure and a margin of 0 or more"
-            )
+        if not isinstance(name, str):
+            raise InputError(source, f"primary: {one!r}", "a measure, or a measure and a margin")
         names.append(name)
-        margins |= {name: float(margin)} if margin else {}
+        margins |= {name: margin} if margin else {}
     return tuple(names), margins
 
 

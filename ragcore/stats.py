@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Paired:
     wins, losses, ties : cases by the sign of their difference.
     before, after : means of both sides over the same cases.
     reason : in words, why there is no interval or what weakens it; "" if there is nothing to say.
+    unpaired : cases that were given but have a value on one side at most.
     """
 
     n: int
@@ -53,6 +54,7 @@ class Paired:
     before: float | None = None
     after: float | None = None
     reason: str = ""
+    unpaired: int = 0
 
     @property
     def report(self) -> dict[str, Any]:
@@ -83,13 +85,13 @@ def paired(a: Any, b: Any, level: float = 0.95) -> Paired:
     Raises
     ------
     UsageError
-        If one is a mapping and the other is not, or lengths differ.
+        If one is a mapping and the other is not, lengths differ, or a value is infinite.
     """
     if isinstance(a, Mapping) != isinstance(b, Mapping):
         raise UsageError("one side has case ids and the other has not", "give both by case id")
     if isinstance(a, Mapping):
-        cases = [case for case in a if case in b]
-        left, right = [a[c] for c in cases], [b[c] for c in cases]
+        cases = list(dict.fromkeys([*a, *b]))
+        left, right = [a.get(c) for c in cases], [b.get(c) for c in cases]
     else:
         left, right = list(a), list(b)
         if len(left) != len(right):
@@ -98,7 +100,11 @@ def paired(a: Any, b: Any, level: float = 0.95) -> Paired:
             )
     before, after = _floats(left), _floats(right)
     both = ~(np.isnan(before) | np.isnan(after))
-    return differences(before[both], after[both], level)
+    for side, values in (("first", before), ("second", after)):
+        if np.isinf(values).any():
+            raise UsageError(f"the {side} side has an infinite value", "finite numbers, or None")
+    found = differences(before[both], after[both], level)
+    return replace(found, unpaired=int((~both).sum()))
 
 
 def _floats(values: Sequence[Any]) -> F64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ def decide(
     found: Mapping[str, Paired],
     room: Mapping[str, Saturation],
     violated: tuple[str, ...] = (),
-    latency: tuple[float, float] | None = None,
+    latency: tuple[float, float] = (math.nan, math.nan),
     kind: str = "",
 ) -> Verdict:
     """Apply a plan to one candidate.
@@ -46,7 +47,7 @@ def decide(
     plan : the first of its primary measures that is live decides; guards must hold.
     found, room : of each measure over all cases.
     violated : hard gates that failed.
-    latency : p95 of baseline and candidate in microseconds, if both were timed.
+    latency : p95 of baseline and candidate in microseconds, NaN of one that was not timed.
     kind : of the suite; a development suite bears no claim, and the reasons say so.
 
     Notes
@@ -73,7 +74,7 @@ def decide(
         return Verdict(verdict, primary, (why, *uncertain, *asides))
     if uncertain:
         return Verdict(NOISE, primary, (*uncertain, why, *asides))
-    if latency and latency[0] > 0 and latency[1] / latency[0] > plan.p95_ratio:
+    if latency[0] > 0 and latency[1] / latency[0] > plan.p95_ratio:
         ratio = f"p95 grows {latency[1] / latency[0]:.2f} times, above {plan.p95_ratio:g}"
         return Verdict(PRODUCT, primary, (ratio, why, *asides))
     return Verdict(ADOPT, primary, (why, *asides))
@@ -127,10 +128,14 @@ def _guards(plan: Plan, found: Mapping[str, Paired]) -> tuple[list[str], list[st
     return regressed, uncertain
 
 
-def _remarks(latency: tuple[float, float] | None, kind: str) -> list[str]:
+def _remarks(latency: tuple[float, float], kind: str) -> list[str]:
     said = []
-    if latency and latency[0] > 0:
+    timed = [not math.isnan(value) for value in latency]
+    if all(timed):
         said.append(f"p95 {latency[0] / 1e3:.4g} ms -> {latency[1] / 1e3:.4g} ms")
+    elif any(timed):
+        only = "baseline" if timed[0] else "candidate"
+        said.append(f"p95 not compared: only the {only} has timings")
     if kind.startswith("development"):
         said.append("a development suite: it bears no claim about quality in production")
     return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -294,9 +295,9 @@ def _compare(
 def _margins(texts: tuple[str, ...]) -> dict[str, float]:
     out = {}
     for text in texts:
-        name, equals, margin = text.rpartition("=")
+        match = re.fullmatch(r"(.+)=([^=()@]+)", text)  # P(rel=2)@5 alone has no margin
         try:
-            out[name if equals else text] = abs(float(margin)) if equals else 0.0
+            out[match[1] if match else text] = float(match[2]) if match else 0.0
         except ValueError:
             raise click.UsageError(f"--guard {text!r}: say MEASURE=MARGIN, as R@5=0.01") from None
     return out
