@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ class Groups:
     values : (n_measures, n_groups), mean over the ok rankings of a group; NaN without one.
     states : (n_measures, n_groups) int8: ok if any ranking is; else the worst of them.
     differing : (n_measures, n_groups), whether the ok rankings differ in value.
+    partial : (n_measures, n_groups), whether there is an ok ranking, and one that should be: it
+        is missing, disputed or failed.
     sizes : (n_groups,), rankings in each.
     """
 
@@ -30,6 +32,7 @@ class Groups:
     values: F64
     states: Any
     differing: Any
+    partial: Any
     sizes: I64
 
 
@@ -49,12 +52,14 @@ def reduce(values: F64, states: Any, keys: I64) -> Groups:
     if n == 0:
         none = np.empty((values.shape[0], 0))
         empty = np.empty(0, np.int64)
-        return Groups(empty, none, none.astype(np.int8), none.astype(np.bool_), empty)
+        no = none.astype(np.bool_)
+        return Groups(empty, none, none.astype(np.int8), no, no, empty)
     rising = np.diff(keys) > 0
     if rising.all():
         ok = states == schema.OK
         shown = np.where(ok, values, math.nan)
-        return Groups(keys, shown, states, np.zeros(shown.shape, np.bool_), np.ones(n, np.int64))
+        no = np.zeros(shown.shape, np.bool_)
+        return Groups(keys, shown, states, no, no, np.ones(n, np.int64))
     order = np.argsort(keys, kind="stable")
     keys, values, states = keys[order], values[:, order], states[:, order]
     starts = np.flatnonzero(np.concatenate([[True], np.diff(keys) > 0]))
@@ -71,7 +76,22 @@ def reduce(values: F64, states: Any, keys: I64) -> Groups:
     worst = np.maximum.reduceat(states, starts, axis=1)
     return Groups(
         keys[starts], out, np.where(counts > 0, np.int8(schema.OK), worst), differing,
-        stops - starts,
+        (counts > 0) & (worst > schema.NA), stops - starts,
+    )  # fmt: skip
+
+
+def unscored(states: Any) -> Any:
+    """Where a value should be and is not: missing, disputed or failed."""
+    return states > schema.NA
+
+
+def only(run: RunScores, m: int, fill: float | None = None) -> RunScores:
+    """A run of one measure; with `fill`, that is the value where one should be and is not."""
+    one = slice(m, m + 1)
+    holes = unscored(run.states[one]) & (fill is not None)
+    return replace(
+        run, measures=run.measures[one], values=np.where(holes, fill or 0.0, run.values[one]),
+        states=np.where(holes, np.int8(schema.OK), run.states[one]),
     )  # fmt: skip
 
 
@@ -92,14 +112,6 @@ def pooled(run: RunScores, m: int, rankings: I64 | None = None) -> tuple[F64, F6
     return over.values[0][ok], under.values[0][ok]
 
 
-def variants_of(run: RunScores) -> I64:
-    """A number for every ranking, the same for the repeats of one case in one language."""
-    codes: dict[str | None, int] = {}
-    langs = run.lang or [None] * run.case_of.size
-    own = np.array([codes.setdefault(lang, len(codes)) for lang in langs], np.int64)
-    return run.case_of * max(len(codes), 1) + own
-
-
 def between(run: RunScores, m: int, rankings: I64 | None = None) -> tuple[float, float] | None:
     """Standard deviations of one measure: between repeats, pooled, and between cases.
 
@@ -109,7 +121,7 @@ def between(run: RunScores, m: int, rankings: I64 | None = None) -> tuple[float,
     part = slice(None) if rankings is None else rankings
     ok = run.states[m, part] == schema.OK
     values, cases = run.values[m, part][ok], run.case_of[part][ok]
-    _, place, sizes = np.unique(variants_of(run)[part][ok], return_inverse=True, return_counts=True)
+    _, place, sizes = np.unique(run.variants[part][ok], return_inverse=True, return_counts=True)
     means = np.bincount(place, values) / sizes
     rest = float(((values - means[place]) ** 2).sum())
     free = int((sizes - 1).sum())
@@ -124,7 +136,7 @@ def repeats(run: RunScores) -> str:
     """What the repeats of a run say, for people; "" where it has none."""
     if run.repeat is None:
         return ""
-    _, place, sizes = np.unique(variants_of(run), return_inverse=True, return_counts=True)
+    _, place, sizes = np.unique(run.variants, return_inverse=True, return_counts=True)
     if sizes.max(initial=1) < 2:
         return ""
     order = np.argsort(place, kind="stable")

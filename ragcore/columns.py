@@ -108,6 +108,7 @@ class CaseCodes:
         self._sources: list[Strings] = []  # keeps the bytes behind the keys alive
         self._names: list[str] = []
         self.count = 0
+        self.langs: dict[str | None, int] = {}  # codes of languages, which all runs share, too
 
     def add(self, strings: Strings, at: I64) -> I64:
         """Codes of the ids at the places `at` (piece, row); unseen ids get new codes."""

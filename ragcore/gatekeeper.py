@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from ragcore import schema
-from ragcore.casewise import reduce
+from ragcore.casewise import only, reduce, unscored
 from ragcore.contrast import Cell, Contrast
 from ragcore.gates import COUNTS, COVERAGE, FAIL, INCONCLUSIVE, PASS, TRACES, Gate, Result
+from ragcore.pairing import pair
 from ragcore.results import RunScores
 from ragcore.summary import WHOLE, CaseValues, case_values, slices_of
-from ragcore_kernels.layout import I64
+from ragcore_kernels.layout import F64, I64
 
 
 class Gatekeeper:
@@ -80,46 +81,49 @@ class Gatekeeper:
         m = next(i for i, one in enumerate(run.measures) if one.text == gate.measure)
         part = slice(None) if rows is None else rows
         if gate.field in TRACES:
-            return _of_traces(gate, run, m, name, part)
+            return _of_traces(gate, run, m, name, part, self._lost(run))
         cell = case_values(run, m, rows)
-        lost = self._lost(run, name)
-        unscored = lost + sum(cell.counts[s] for s in ("missing", "disputed", "failed"))
+        lost = self._lost(run)
+        gone = sum(cell.counts[state] for state in ("missing", "disputed", "failed"))
         if gate.field in COUNTS:
             counts = {f"n_{s}": n for s, n in cell.counts.items()} | {"n_cases": cell.n_cases}
             return _judged(gate, run.name, name, float(counts[gate.field]))
-        n = cell.values.size
+        n = cell.values.size + gone + lost
         if gate.field == COVERAGE:
-            return _judged(gate, run.name, name, n / (n + unscored) if n + unscored else math.nan)
+            whole = cell.values.size - cell.partial
+            return _judged(gate, run.name, name, whole / n if n else math.nan)
         found = _number(gate.field, cell, self.level)
         if found is None:
-            why = "no case with a value" + (f": {unscored} without one" if unscored else "")
-            return Result(
-                gate, run.name, name, FAIL, None, f"no {gate.field} of {n} case(s)" if n else why
-            )
+            why = "no case with a value" + (f": {gone + lost} without one" if gone + lost else "")
+            if cell.values.size:
+                why = f"no {gate.field} of {cell.values.size} case(s)"
+            return Result(gate, run.name, name, FAIL, None, why)
         plain = _judged(gate, run.name, name, found)
-        if plain.status == FAIL or not unscored:
+        holes = gone + lost + cell.partial
+        if plain.status == FAIL or not holes:
             return plain
         worst = None
         if cell.how == "mean" and gate.rises is not None:
-            filled = np.append(cell.values, np.full(unscored, 0.0 if gate.rises else 1.0))
-            worst = _number(gate.field, replace(cell, values=filled), self.level)
-        return _at_worst(gate, plain, worst, f"{unscored} of {n + unscored} cases not scored")
+            fill = 0.0 if gate.rises else 1.0
+            values = case_values(only(run, m, fill), 0, rows).values
+            values = np.append(values, np.full(lost, fill))
+            worst = _number(gate.field, replace(cell, values=values), self.level)
+        return _at_worst(gate, plain, worst, f"{holes} of {n} cases not scored, or in part")
 
-    def _lost(self, run: RunScores, name: str) -> int:
-        """Judged cases that `topics=common` leaves out: they are not scored either."""
-        if name != WHOLE or run.policy.get("topics") != "common":
-            return 0
-        return len(run.missing)
+    def _lost(self, run: RunScores) -> int:
+        """Judged cases that `topics=common` leaves out; any of them may belong to a slice."""
+        return len(run.missing) if run.policy.get("topics") == "common" else 0
 
     def _coverage(self, gate: Gate, run: RunScores, name: str, rows: I64 | None) -> Result:
-        """Least share, over the measures, of applicable cases that have a value."""
+        """Least share, over the measures, of applicable cases that have all their values."""
         part = slice(None) if rows is None else rows
         groups = reduce(run.values[:, part], run.states[:, part], run.case_of[part])
-        lost = self._lost(run, name)
+        lost = self._lost(run)
         shares = []
-        for states in groups.states:
+        for states, partial in zip(groups.states, groups.partial, strict=True):
             asked = int((states != schema.NA).sum()) + lost
-            shares.append(int((states == schema.OK).sum()) / asked if asked else math.nan)
+            whole = int(((states == schema.OK) & ~partial).sum())
+            shares.append(whole / asked if asked else math.nan)
         known = [s for s in shares if not math.isnan(s)]
         return _judged(gate, run.name, name, min(known) if known else math.nan)
 
@@ -140,11 +144,11 @@ class Gatekeeper:
                 out.append(
                     Result(gate, one.after.name, gate.slice, FAIL, None, "no case in this slice")
                 )
-            out += [self._difference(gate, one.after.name, cell) for cell in cells]
+            out += [self._difference(gate, one, cell) for cell in cells]
         return out
 
-    def _difference(self, gate: Gate, run: str, cell: Cell) -> Result:
-        found = cell.paired
+    def _difference(self, gate: Gate, one: Contrast, cell: Cell) -> Result:
+        found, run = cell.paired, one.after.name
         field = "delta" if gate.field == "value" else gate.field
         value = {
             "delta": found.delta, "ci_low": found.low, "ci_high": found.high,
@@ -155,44 +159,44 @@ class Gatekeeper:
             why = "no case with a value on both sides" if found.n == 0 else found.reason
             return Result(gate, run, cell.slice, FAIL, None, why)
         plain = _judged(gate, run, cell.slice, float(value))
-        before = cell.pairs.own[0]
-        unscored = _unscored(cell)
-        if plain.status == FAIL or not unscored.any():
+        own, m = cell.pairs.own, cell.m
+        scored = int((own[0].states[m] == schema.OK).sum())
+        holes = _holes(cell)
+        if plain.status == FAIL or not holes:
             return plain
-        lost = int(unscored.sum())
-        n = int((before.states[cell.m] == schema.OK).sum())
-        share = f"{lost} of {n} cases not scored in the candidate"
+        share = f"{holes} of {scored} cases not scored in the candidate, or in part"
         worst = None
-        if field in ("delta", "ci_low", "ci_high") and gate.rises is not None:
-            place = np.searchsorted(before.keys, cell.pairs.cases[unscored])
-            old = before.values[cell.m, place]
-            kept = cell.pairs.matched[cell.m]
-            deltas = cell.pairs.after[cell.m, kept] - cell.pairs.before[cell.m, kept]
+        ends = field in ("delta", "ci_low", "ci_high")
+        if ends and gate.rises is not None and cell.measure.aggregate == "mean":
             fill = 0.0 if gate.rises else 1.0
-            filled = np.append(deltas, fill - old)
-            whole = CaseValues("mean", filled, {}, 0, filled.size)
+            old, new = _at_its_worst(one, cell, fill)
+            whole = CaseValues("mean", new - old, {}, 0, 0, new.size)
             worst = _number("value" if field == "delta" else field, whole, self.level)
-            value = np.append(cell.pairs.after[cell.m, kept], np.full(lost, fill)).mean()
-            share += f", whose mean would be {value:.4g} against {_baseline_mean(cell):.4g}"
+            share += f", whose mean would be {new.mean():.4g} against {old.mean():.4g}"
         return _at_worst(gate, plain, worst, share)
 
 
-def _unscored(cell: Cell) -> Any:
-    """Cases with a value in the baseline that the candidate could have had one for."""
+def _holes(cell: Cell) -> int:
+    """Cases with a value in the baseline that the candidate lacks it for, at least in part."""
     before, after = cell.pairs.own
-    cases = cell.pairs.cases
-    left = np.full(cases.size, schema.MISSING)
-    right = left.copy()
-    left[np.searchsorted(cases, before.keys)] = before.states[cell.m]
-    right[np.searchsorted(cases, after.keys)] = after.states[cell.m]
-    scored = (right == schema.OK) | (right == schema.NA)
-    return (left == schema.OK) & ~scored & ~cell.pairs.matched[cell.m]
+    cases, m = cell.pairs.cases, cell.m
+    left, right = (np.full(cases.size, schema.MISSING) for _ in range(2))
+    left[np.searchsorted(cases, before.keys)] = before.states[m]
+    right[np.searchsorted(cases, after.keys)] = after.states[m]
+    part = np.zeros(cases.size, np.bool_)
+    part[np.searchsorted(cases, after.keys)] = after.partial[m]
+    return int(((left == schema.OK) & (unscored(right) | part)).sum())
 
 
-def _baseline_mean(cell: Cell) -> float:
-    """The baseline's own mean, over all its cases with a value."""
-    before = cell.pairs.own[0]
-    return float(before.values[cell.m][before.states[cell.m] == schema.OK].mean())
+def _at_its_worst(one: Contrast, cell: Cell, fill: float) -> tuple[F64, F64]:
+    """Values of both runs, what the candidate lacks set to `fill`: pairs, then lost cases."""
+    pairs = pair(only(one.before, cell.m), only(one.after, cell.m, fill), cell.rows)
+    own, there = pairs.own
+    has = own.keys[own.states[0] == schema.OK]
+    lost = np.setdiff1d(has, there.keys)  # not in the candidate at all
+    old, new = (side[0, pairs.matched[0]] for side in (pairs.before, pairs.after))
+    gone = own.values[0][np.searchsorted(own.keys, lost)]
+    return np.append(old, gone), np.append(new, np.full(lost.size, fill))
 
 
 def _covers(gate: Gate, part: str) -> bool:
@@ -217,10 +221,10 @@ def _number(field: str, cell: CaseValues, level: float) -> float | None:
     return interval.low if field == "ci_low" else interval.high
 
 
-def _of_traces(gate: Gate, run: RunScores, m: int, name: str, part: Any) -> Result:
+def _of_traces(gate: Gate, run: RunScores, m: int, name: str, part: Any, lost: int) -> Result:
     """A hard condition: on every single trace, in every repeat and language."""
     values = run.values[m, part][run.states[m, part] == schema.OK]
-    bad = int((~np.isin(run.states[m, part], (schema.OK, schema.NA))).sum())
+    bad = int(unscored(run.states[m, part]).sum()) + lost
     if values.size == 0:
         return Result(gate, run.name, name, FAIL, None, "no trace with a value")
     found = {

@@ -10,7 +10,7 @@ import numpy as np
 from ragcore import schema
 from ragcore.casewise import Groups, by_case, reduce
 from ragcore.errors import InputError
-from ragcore.results import RunScores
+from ragcore.results import LANGS, RunScores
 from ragcore_kernels.layout import F64, I64
 
 NAMED = 5
@@ -93,17 +93,15 @@ def pair(
     rows : rankings of a slice, of either run; None for all.
     """
     own = by_case(before, rows[0]), by_case(after, rows[1])
-    codes: dict[str | None, int] = {}
-    keys = [_keys(run, codes) for run in (before, after)]
     cases = np.union1d(own[0].keys, own[1].keys)
-    values = _matched((before, after), rows, keys, (before.values, after.values), cases)
+    values = _matched((before, after), rows, (before.values, after.values), cases)
     out = Pairs(cases, *values, ~np.isnan(values[0]), own)
     for m, one in enumerate(before.measures):
         if one.aggregate == "micro":
             pick = slice(m, m + 1)
             over, under = (
                 _matched(
-                    (before, after), rows, keys,
+                    (before, after), rows,
                     (before.fractions[i][pick], after.fractions[i][pick]), cases, pick,
                 )
                 for i in range(2)
@@ -115,16 +113,15 @@ def pair(
 def _matched(
     runs: tuple[RunScores, RunScores],
     rows: tuple[I64 | None, I64 | None],
-    keys: list[I64],
     values: tuple[F64, F64],
     cases: I64,
     pick: slice = slice(None),
 ) -> tuple[F64, F64]:
     """Numbers of both runs by case, over the variants that both have; NaN where there are none."""
     groups = []
-    for run, part, key, own in zip(runs, rows, keys, values, strict=True):
+    for run, part, own in zip(runs, rows, values, strict=True):
         at = slice(None) if part is None else part
-        groups.append(reduce(own[:, at], run.states[pick, at], key[at]))
+        groups.append(reduce(own[:, at], run.states[pick, at], run.variants[at]))
     left, right = groups
     shared, at_left, at_right = np.intersect1d(
         left.keys, right.keys, assume_unique=True, return_indices=True
@@ -132,7 +129,7 @@ def _matched(
     ok = (left.states[:, at_left] == schema.OK) & (right.states[:, at_right] == schema.OK)
     states = np.where(ok, np.int8(schema.OK), np.int8(schema.MISSING))
     sides = [
-        reduce(group.values[:, at], states, shared // _LANGS)
+        reduce(group.values[:, at], states, shared // LANGS)
         for group, at in ((left, at_left), (right, at_right))
     ]
     place = np.searchsorted(cases, sides[0].keys)
@@ -140,17 +137,6 @@ def _matched(
     for array, side in zip(out, sides, strict=True):
         array[:, place] = side.values
     return out[0], out[1]
-
-
-_LANGS = 1 << 20
-
-
-def _keys(run: RunScores, codes: dict[str | None, int]) -> I64:
-    """Case and language of every ranking as one number; codes of languages grow in `codes`."""
-    if run.lang is None:
-        return run.case_of * _LANGS + codes.setdefault(None, len(codes))
-    own = (codes.setdefault(lang, len(codes)) for lang in run.lang)
-    return run.case_of * _LANGS + np.fromiter(own, np.int64, run.case_of.size)
 
 
 def unmatched(

@@ -23,6 +23,10 @@ from ragcore_kernels.layout import F64, I64
 )  # fmt: skip
 
 
+LANGS = 1 << 20
+"""Languages that a case may have; `RunScores.variants` is the case's code times this and more."""
+
+
 @dataclass
 class Audit:
     """What did not join, and what was noticed; lists hold case ids.
@@ -110,6 +114,15 @@ class RunScores:
     def missing(self) -> list[str]:
         """Judged cases that the run has no ranking of."""
         return [] if self.lost is None else [self.case_names[c] for c in self.lost.tolist()]
+
+    @cached_property
+    def variants(self) -> I64:
+        """Case and language of each ranking as one number, the same in every run."""
+        langs, n = self.codes.langs, self.case_of.size
+        if self.lang is None:
+            return self.case_of * LANGS + langs.setdefault(None, len(langs))
+        own = (langs.setdefault(lang, len(langs)) for lang in self.lang)
+        return self.case_of * LANGS + np.fromiter(own, np.int64, n)
 
     @cached_property
     def fractions(self) -> tuple[F64, F64]:

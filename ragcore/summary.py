@@ -37,7 +37,8 @@ class CaseValues:
     how : how they become one number: mean, geometric, sum or micro.
     values : of the cases that have one.
     counts : cases by state.
-    differing, n_cases : cases whose variants differ; all cases.
+    differing, partial, n_cases : cases whose variants differ; cases with a value that lack it in
+        some language or repeat; all cases.
     parts : numerators and denominators of the values, for micro.
     spread : standard deviations between the repeats of a case in one language, and between cases;
         None where repeats do not differ.
@@ -47,6 +48,7 @@ class CaseValues:
     values: F64
     counts: dict[str, int]
     differing: int
+    partial: int
     n_cases: int
     parts: tuple[F64, F64] | None = None
     spread: tuple[float, float] | None = None
@@ -160,7 +162,7 @@ def _cell(run: RunScores, m: int, rankings: I64 | None, groups: Groups, row: int
     states, how = groups.states[row], run.measures[m].aggregate
     return CaseValues(
         how, groups.values[row][states == schema.OK], counts_of(states),
-        int(groups.differing[row].sum()), groups.keys.size,
+        int(groups.differing[row].sum()), int(groups.partial[row].sum()), groups.keys.size,
         pooled(run, m, rankings) if how == "micro" else None,
         between(run, m, rankings) if groups.differing[row].any() else None,
     )  # fmt: skip
@@ -248,6 +250,8 @@ def _notes(run: RunScores, name: str, one: Measure, cell: CaseValues) -> list[st
     notes = []
     if zeroed := run.zeroed.get(one.text) if name == WHOLE else None:
         notes.append(f"{zeroed} without a relevant document count 0")
+    if cell.partial:
+        notes.append(f"{cell.partial} lack a value in some language or repeat")
     if cell.differing:
         notes.append(f"{cell.differing} differ between variants")
         if cell.spread:

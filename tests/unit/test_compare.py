@@ -201,8 +201,11 @@ def test_missing__cases_are_listed_whatever_the_order_of_the_runs():
 def test_nothing__in_common():
     none = paired({"a": 1.0}, {"b": 1.0})
     assert (none.n, none.delta, none.p_value, none.reason) == (0, None, None, "no case in common")
+    assert none.unpaired == 2
     some = paired([1.0, None, float("nan"), 0.5], [0.5, 1.0, 1.0, 0.5])
-    assert (some.n, some.delta) == (2, -0.25)
+    assert (some.n, some.delta, some.unpaired) == (2, -0.25, 2)
+    with pytest.raises(UsageError, match="second side has an infinite"):
+        paired([1.0], [float("inf")])
     with pytest.raises(UsageError, match="3 values against 2"):
         paired([1, 2, 3], [1, 2])
     with pytest.raises(UsageError, match="case ids"):
@@ -283,6 +286,9 @@ def test_command__for_people(folder):
     notes = {line.split()[0]: line for line in scored.stdout.splitlines() if line}
     assert "exploratory" in notes["R@5"]
     assert "exploratory" not in notes["RR"]
+    bare = called(folder, "compare", "old.trec", "new.trec", "--guard", "P(rel=1)@1", "--guard",
+                  "P(rel=1)@5=0.9", "--primary", "RR")  # fmt: skip
+    assert "verdict: adopt" in bare.stdout
     brief = called(folder, "score", "new.trec", "--baseline", "old.trec", "-m", "RR")
     assert "won q10" not in brief.stdout
     assert "+0.2" in brief.stdout
@@ -334,6 +340,8 @@ def test_command__gates_decide_the_exit_status(folder):
         ["compare", "old.trec", "new.trec", "--gate", "nonsense"],
         ["compare", "old.trec", "new.trec", "--plan", "qrels"],
         ["compare", "old.trec", "new.trec", "--guard", "P@1=x"],
+        ["compare", "old.trec", "new.trec", "--guard", "P@1=-0.1"],
+        ["compare", "old.trec", "new.trec", "--guard", "P@1=nan"],
         ["compare", "old.trec", "new.trec", "--primary", "RR", "--plan", "plan.toml"],
         ["compare", "old.trec", "new.trec", "--by", "lang"],
         ["score", "new.trec", "--gate", "delta(RR) > 0"],

@@ -179,6 +179,46 @@ def test_lost_cases__decide_at_their_worst(suite):
     assert low.status == "inconclusive"
 
 
+def test_partial__cases_that_lost_a_repeat_are_no_better_for_it(tmp_path):
+    """The candidate fails where it is hard: the mean over what is left is perfect."""
+    cases = pa.table({"case_id": ["a", "b", "c"], "evidence": [tables.evidence(("d", 1))] * 3})
+    suite = tables.write_suite(tmp_path / "s", cases)
+
+    def run(ranks):
+        lists = [None if r is None else [*(["x"] * (r - 1)), "d"] for r in ranks]
+        return pa.table({
+            "case_id": [c for c in "abc" for _ in range(2)],
+            "repeat": pa.array([0, 1] * 3, pa.int16()),
+            "ranked": pa.array(lists, pa.list_(pa.string())),
+        })  # fmt: skip
+
+    before, after = run([1, 2, 1, 2, 1, 2]), run([1, None, 1, None, 1, 1])
+    scores = score(after, suite=suite, measures=["RR"])
+    (row,) = scores.summary().to_pylist()
+    assert (row["mean"], row["n_ok"], row["n_missing"]) == (1.0, 3, 0)
+    assert "2 lack a value in some language or repeat" in row["note"]
+    value, share, least = checked(scores, "RR >= 0.7", "coverage >= 0.99", "RR.min == 1")
+    assert (value.status, value.value) == ("inconclusive", 1.0)
+    assert value.reason == "2 of 3 cases not scored, or in part; worst case 0.6667"
+    assert (share.status, share.value) == ("fail", 1 / 3)
+    assert (least.status, least.reason) == ("inconclusive", "2 trace(s) not scored")
+    found = compare(before, after, suite=suite, measures=["RR"])
+    rise, fall = found.check(["delta(RR) > 0", "delta(RR) > -0.2"])
+    assert rise.status == "inconclusive"  # at worst 1/2, 1/2, 1 against 3/4 each
+    assert "2 of 3 cases not scored in the candidate, or in part" in rise.reason
+    assert "mean would be 0.6667 against 0.75" in rise.reason
+    assert fall.status == "pass"
+
+
+def test_common__lost_cases_may_belong_to_any_slice(suite):
+    """c9 and later were not run at all."""
+    run = run_of([1] * 9)
+    scores = score(run, suite=suite, measures=["RR"], topics="common")
+    one, all_of_it, least = checked(scores, "RR[topic=a] >= 0.9", "RR >= 0.9", "RR.min == 1")
+    assert [r.status for r in (one, all_of_it, least)] == ["inconclusive"] * 3
+    assert checked(scores, "RR[topic=a] >= 0.4")[0].status == "pass"  # 3 of 6 at worst
+
+
 def test_common__leaves_cases_out_and_counts_them():
     qrels = {f"q{i}": {"d": 1} for i in range(10)}
     run = {f"q{i}": {"d": 1.0} for i in range(7)}

@@ -233,6 +233,10 @@ def test_strata__are_resampled_apart(suite):
                     stratify="topic")  # fmt: skip
     one = found.cell("RR").paired
     assert one.delta == -0.125
+    notes = [r["note"] for r in found.summary().to_pylist() if r["baseline"]]
+    assert "stratified by topic" in notes[0]
+    pooled = compare(full(1), full(2), suite=suite, measures=["micro(P@1)"], stratify="topic")
+    assert "not stratified by topic" in pooled.summary().to_pylist()[1]["note"]
     # Of topic b nothing varies; of topic a the mean of two draws from {-1/2, 0}, over 4 cases.
     assert (one.low, one.high) == (-0.25, 0.0)
     with pytest.raises(UsageError, match="several slices"):

@@ -131,13 +131,17 @@ def test_plan__from_toml(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("guards = {AP = nan}", "finite margin"),
+        ("guards = {AP = inf}", "finite margin"),
+        ("primary = [{measure = 'R@5', margin = nan}]", "finite margin"),
+        ("p95_ratio = nan", "p95_ratio"),
         ("primry = 'R@5'", "unknown key 'primry'"),
         ("primary = 5", "primary: 5"),
         ("primary = [{margin = 1}]", "primary"),
         ("primary = [{measure = 'R@5', margin = -1}]", "margin"),
         ("gates = [1]", "gates"),
-        ("guards = {AP = -0.1}", "margin, 0 or more"),
-        ("guards = {AP = 'x'}", "margin, 0 or more"),
+        ("guards = {AP = -0.1}", "finite margin, 0 or more"),
+        ("guards = {AP = 'x'}", "finite margin, 0 or more"),
         ("level = 95", "level = 95"),
         ("p95_ratio = 0", "p95_ratio"),
         ("primary = [", "broken TOML"),
@@ -213,6 +217,12 @@ def test_plan__hard_gates_block(tmp_path):
         compare(ranks(2, 12), ranks(9, 12), qrels=QRELS, plan=path, primary=["RR"])
 
 
+def test_plan__refuses_margins_wherever_they_come_from():
+    for guards in ({"AP": -0.1}, {"AP": math.nan}, {"AP": math.inf}):
+        with pytest.raises(InputError, match="finite margin"):
+            compare(ranks(2, 12), ranks(9, 12), qrels=QRELS, guards=guards)
+
+
 # --- manifests
 
 
@@ -273,6 +283,9 @@ def test_latency__turns_a_gain_into_a_product_decision():
         return table.append_column("timings", column)
 
     before, after = timed(with_manifest(2), 100_000), timed(with_manifest(9), 300_000)
+    alone = compare(before, with_manifest(9), qrels=QRELS, measures=["P@1"], primary="P@1")
+    assert alone.verdict().verdict == "adopt"
+    assert "p95 not compared: only the baseline has timings" in alone.verdict().reasons
     found = compare(before, after, qrels=QRELS, measures=["P@1"], primary="P@1")
     assert found.verdict().verdict == "product decision"
     assert found.verdict().reasons[0] == "p95 grows 3.00 times, above 2"
