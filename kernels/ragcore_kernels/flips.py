@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import inline, kernel
-from ragcore_kernels.inversion import take
-from ragcore_kernels.rotations import BLOCK, TURN, add_cosines, spiral, turns
+from ragcore_kernels.inversion import halve, take, take_all
+from ragcore_kernels.rotations import BLOCK, TURN, add_cosines, multiply_all, spiral, square, turns
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -120,9 +120,7 @@ def scan_cosines(
         at: less than `last` if `most` or `max_runs` stopped the search.
     """
     if cell <= 4:
-        runs[0, 0] = 1
-        runs[1, 0] = min(last, most)
-        out[0], out[1], out[2] = 1, runs[1, 0], runs[1, 0]
+        take_all(last, most, runs, out)
         return
     out[0], out[1] = 0, 0
     unit = TURN / period
@@ -146,11 +144,7 @@ def scan_cosines(
                     continue
                 if b - a > 16:  # look again, at half the distance; the left half first
                     middle = (a + b) >> 1
-                    at_middle = _cosine_at(x, p, period, middle)
-                    stack[depth, 0], stack[depth, 1] = middle, b
-                    ends[depth, 0], ends[depth, 1] = at_middle, at_b
-                    stack[depth + 1, 0], stack[depth + 1, 1] = a, middle
-                    ends[depth + 1, 0], ends[depth + 1, 1] = at_a, at_middle
+                    halve(stack, ends, depth, middle, _cosine_at(x, p, period, middle))
                     depth += 2
                     continue
                 if not take(max(a, 1), min(b, last + 1), most, runs, out):
@@ -174,21 +168,15 @@ def _raise(base: F64, power: int, count: int, out: F64) -> None:
 
 
 @inline
-def _raise_complex(re: F64, im: F64, power: int, count: int, out_re: F64, out_im: F64) -> None:
+def _raise_complex(re: F64, im: F64, power: int, out_re: F64, out_im: F64) -> None:
     """Multiply `out` by a complex base to a whole power; the base is spent."""
     while True:
         if power & 1:
-            for i in range(count):
-                a = out_re[i] * re[i] - out_im[i] * im[i]
-                out_im[i] = out_re[i] * im[i] + out_im[i] * re[i]
-                out_re[i] = a
+            multiply_all(out_re, out_im, re, im)
         power >>= 1
         if power == 0:
             return
-        for i in range(count):
-            a = re[i] * re[i] - im[i] * im[i]
-            im[i] = 2.0 * re[i] * im[i]
-            re[i] = a
+        square(re, im)
 
 
 @inline
@@ -229,7 +217,7 @@ def _product_run(
         c, s = c * lean[j], s * lean[j]
         for i in range(count):
             b[i] = s * cosines[i] + c * sines[i]
-        _raise_complex(a, b, counts[j], count, re, im)
+        _raise_complex(a[:count], b[:count], counts[j], re[:count], im[:count])
 
 
 @inline

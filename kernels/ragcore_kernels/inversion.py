@@ -143,6 +143,31 @@ def take(start: int, stop: int, most: int, runs: I64, out: I64) -> bool:
     return True
 
 
+@inline
+def take_all(last: int, most: int, runs: I64, out: I64) -> None:
+    """Take 1..last, or as many as there may be, without a look."""
+    runs[0, 0] = 1
+    runs[1, 0] = min(last, most)
+    out[0], out[1], out[2] = 1, runs[1, 0], runs[1, 0]
+
+
+@inline
+def halve(stack: I64, ends: F64, depth: int, middle: int, at_middle: float | F64) -> None:
+    """Part the cell at `depth` in two: its left half comes on top, to be looked at first.
+
+    Parameters
+    ----------
+    stack : (max_depth, 2), first and last frequency of each cell.
+    ends : (max_depth, 2) or (max_depth, 2, n_laws), the values there.
+    at_middle : scalar or (n_laws,), the values in the middle.
+    """
+    stack[depth + 1, 0], stack[depth + 1, 1] = stack[depth, 0], middle
+    ends[depth + 1, 0] = ends[depth, 0]
+    ends[depth + 1, 1] = at_middle
+    stack[depth, 0] = middle
+    ends[depth, 0] = at_middle
+
+
 @kernel
 def scan(
     x: F64,
@@ -172,9 +197,7 @@ def scan(
         at: less than `last` if `most` or `max_runs` stopped the search.
     """
     if cell <= 4:
-        runs[0, 0] = 1
-        runs[1, 0] = min(last, most)
-        out[0], out[1], out[2] = 1, runs[1, 0], runs[1, 0]
+        take_all(last, most, runs, out)
         return
     out[0], out[1] = 0, 0
     unit = TURN / period
@@ -199,11 +222,7 @@ def scan(
                     continue
                 if b - a > 16:  # look again, at half the distance; the left half first
                     middle = (a + b) >> 1
-                    at_middle = power_at(x, p, period, middle)
-                    stack[depth, 0], stack[depth, 1] = middle, b
-                    ends[depth, 0], ends[depth, 1] = at_middle, at_b
-                    stack[depth + 1, 0], stack[depth + 1, 1] = a, middle
-                    ends[depth + 1, 0], ends[depth + 1, 1] = at_a, at_middle
+                    halve(stack, ends, depth, middle, power_at(x, p, period, middle))
                     depth += 2
                     continue
                 if not take(max(a, 1), min(b, last + 1), most, runs, out):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import inline, kernel
-from ragcore_kernels.inversion import phi_run, power_at, take, weights
+from ragcore_kernels.inversion import halve, phi_run, power_at, take, take_all, weights
 from ragcore_kernels.quantile import distribution
 from ragcore_kernels.rotations import BLOCK, TURN, less_one_run, turns
 
@@ -67,9 +67,7 @@ def scan_sums(
     log_floor : logarithm of a share of 1.
     """
     if cell <= 4:
-        runs[0, 0] = 1
-        runs[1, 0] = min(last, most)
-        out[0], out[1], out[2] = 1, runs[1, 0], runs[1, 0]
+        take_all(last, most, runs, out)
         return
     out[0], out[1] = 0, 0
     laws = draws.size
@@ -78,6 +76,7 @@ def scan_sums(
     powers = np.empty((_CHUNK, laws))
     stack = np.empty((64, 2), np.int64)
     ends = np.empty((64, 2, laws))
+    at_middle = np.empty(laws)
     for chunk in range(0, last + 1, (_CHUNK - 1) * cell):
         count = min(_CHUNK - 1, (last - chunk) // cell + 1)
         for k in range(laws):
@@ -99,13 +98,10 @@ def scan_sums(
                     continue
                 if b - a > 16:  # look again, at half the distance; the left half first
                     middle = (a + b) >> 1
-                    stack[depth + 1, 0], stack[depth + 1, 1] = a, middle
-                    ends[depth + 1, 0] = ends[depth, 0]
                     for k in range(laws):
                         c, d = starts[k], starts[k + 1]
-                        ends[depth + 1, 1, k] = power_at(x[c:d], p[c:d], period, middle)
-                    stack[depth, 0] = middle
-                    ends[depth, 0] = ends[depth + 1, 1]
+                        at_middle[k] = power_at(x[c:d], p[c:d], period, middle)
+                    halve(stack, ends, depth, middle, at_middle)
                     depth += 2
                     continue
                 if not take(max(a, 1), min(b, last + 1), most, runs, out):

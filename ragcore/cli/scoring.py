@@ -81,6 +81,12 @@ _SCORING = (
     click.option("--float-grades", is_flag=True, help="Take grades like 1.0."),
     click.option("--allow-empty", is_flag=True, help="Score a run that has nothing for any case."),
     click.option("--threads", type=click.IntRange(min=1), help="Default: all processors."),
+    click.option(
+        "--level",
+        type=click.FloatRange(0.5, 0.9999),
+        default=None,
+        help="Of the intervals; default 0.95, or the plan's.",
+    ),
 )
 _GATES = (
     click.option(
@@ -112,31 +118,13 @@ def _options(*groups: tuple[Callable[[Any], Any], ...]) -> Callable[[Any], Any]:
 @_options(_SCORING)
 @click.option("--per-case", is_flag=True, help="One row a case instead of the summary.")
 @click.option(
-    "--level",
-    type=click.FloatRange(0.5, 0.9999),
-    default=None,
-    help="Of the intervals; default 0.95, or the plan's.",
-)
-@click.option(
     "--baseline",
     type=click.Path(path_type=Path),
     help="Compare every RUN with this one: adds deltas, for gates on delta(...).",
 )
 @_options(_GATES)
 @output_options
-def score(
-    runs: tuple[Path, ...],
-    measures: tuple[str, ...],
-    by: tuple[str, ...],
-    per_case: bool,
-    level: float | None,
-    baseline: Path | None,
-    gates: tuple[str, ...],
-    plan: Path | None,
-    form: str,
-    output: Path | None,
-    **policies: Any,
-) -> None:
+def score(runs: tuple[Path, ...], baseline: Path | None, **options: Any) -> None:
     """Score every RUN: each measure, over all cases and every slice.
 
     RUN is an Arrow, Feather, Parquet or TREC file (plain, gzip, zstd). Every value comes with
@@ -148,12 +136,25 @@ def score(
       ragcore score data/ka4/runs/filtered.arrow --gate 'end_to_end >= 0.6'
       ragcore score run.trec --qrels qrels.txt -m nDCG@10 -m recip_rank -f jsonl
     """
-    if baseline is not None:
-        _compare(
-            baseline, runs, measures, by, per_case, level, gates, plan, form, output,
-            brief=True, **policies,
-        )  # fmt: skip
-        return
+    if baseline is None:
+        _score(runs, **options)
+    else:
+        _compare(baseline, runs, brief=True, **options)
+
+
+def _score(
+    runs: tuple[Path, ...],
+    measures: tuple[str, ...],
+    by: tuple[str, ...],
+    per_case: bool,
+    level: float | None,
+    gates: tuple[str, ...],
+    plan: Path | None,
+    form: str,
+    output: Path | None,
+    **policies: Any,
+) -> None:
+    """What `score` does without a baseline."""
     beside = compile_beside()
     from ragcore.gates import gates_of, registered, slices_for
     from ragcore.plan import Plan, read_plan
@@ -190,12 +191,6 @@ def score(
 )
 @_options(_SCORING)
 @click.option("--per-case", is_flag=True, help="One row a case: who won, by how much.")
-@click.option(
-    "--level",
-    type=click.FloatRange(0.5, 0.9999),
-    default=None,
-    help="Of the intervals; default 0.95, or the plan's.",
-)
 @click.option(
     "--primary",
     multiple=True,
