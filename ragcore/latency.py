@@ -40,8 +40,13 @@ def _one(stages: list[dict[str, Any]]) -> float | None:
     return float(sum(s["duration_us"] for s in timed))
 
 
-def p95(values: F64) -> float:
-    """Nearest-rank 95th percentile; NaN without values."""
+def nearest_rank(values: F64, share: float) -> float:
+    """Nearest-rank percentile: the least value that `share` of all reach at most; NaN of none."""
     if values.size == 0:
         return math.nan
-    return float(np.sort(values)[math.ceil(0.95 * values.size) - 1])
+    return float(np.sort(values)[max(math.ceil(share * values.size), 1) - 1])
+
+
+def p95(values: F64) -> float:
+    """Nearest-rank 95th percentile; NaN without values."""
+    return nearest_rank(values, 0.95)

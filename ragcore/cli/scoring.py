@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from ragcore.cli.shared import (
     compile_beside,
     emit,
     main,
+    options,
     output_options,
     policy,
     say,
@@ -102,27 +102,16 @@ _GATES = (
 )  # fmt: skip
 
 
-def _options(*groups: tuple[Callable[[Any], Any], ...]) -> Callable[[Any], Any]:
-    """Options in the order in which they stand."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed([option for group in groups for option in group]):
-            command = option(command)
-        return command
-
-    return decorate
-
-
 @main.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@_options(_SCORING)
+@options(_SCORING)
 @click.option("--per-case", is_flag=True, help="One row a case instead of the summary.")
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path),
     help="Compare every RUN with this one: adds deltas, for gates on delta(...).",
 )
-@_options(_GATES)
+@options(_GATES)
 @output_options
 def score(runs: tuple[Path, ...], baseline: Path | None, **options: Any) -> None:
     """Score every RUN: each measure, over all cases and every slice.
@@ -189,7 +178,7 @@ def _score(
 @click.argument(
     "candidates", nargs=-1, required=True, metavar="CANDIDATE...", type=click.Path(path_type=Path)
 )
-@_options(_SCORING)
+@options(_SCORING)
 @click.option("--per-case", is_flag=True, help="One row a case: who won, by how much.")
 @click.option(
     "--primary",
@@ -223,7 +212,7 @@ def _score(
     metavar="COLUMN",
     help="Resample the cases of each value of this column apart, for the interval over all cases.",
 )
-@_options(_GATES)
+@options(_GATES)
 @output_options
 def compare(baseline: Path, candidates: tuple[Path, ...], **options: Any) -> None:
     """Compare each CANDIDATE with BASELINE, paired by case.

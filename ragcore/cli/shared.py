@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,3 +123,52 @@ def emit(table: Any, form: str, output: Path | None, level: float) -> None:
 def say(text: str, err: bool) -> None:
     """Print a block of text, after an empty line where it follows a table."""
     click.echo(text.rstrip("\n") if err else f"\n{text.rstrip()}", err=err)
+
+
+def options(*groups: tuple[Callable[[Any], Any], ...]) -> Callable[[Any], Any]:
+    """Options in the order in which they stand."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed([option for group in groups for option in group]):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def say_notes(notes: list[str]) -> None:
+    """Print what was noticed to stderr, one line each."""
+    for note in notes:
+        click.echo(note, err=True)
+
+
+class Progress:
+    """Progress with its rate, on a terminal only, for stages that take over a second."""
+
+    def __init__(self) -> None:
+        self._stage, self._began, self._shown, self._open = "", 0.0, 0.0, False
+
+    def __enter__(self) -> Progress:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the line clean."""
+        if self._open:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show what is done of a stage."""
+        if not sys.stderr.isatty():
+            return
+        now = time.monotonic()
+        if stage != self._stage:
+            self._stage, self._began, self._shown = stage, now, now
+        spent = now - self._began
+        if spent < 1.0 or now - self._shown < 0.2:
+            return
+        self._shown, self._open = now, True
+        rate = done / spent
+        left = f", {(total - done) / rate:.0f} s left" if rate > 0 else ""
+        line = f"{stage} {done:,}/{total:,} ({rate:,.0f}/s{left})"
+        click.echo(f"\r\x1b[K{line}", nl=False, err=True)

@@ -1,0 +1,1 @@
+"""The index directory: chunks, postings over tantivy, vectors, a graph for approximate search."""

@@ -1,0 +1,235 @@
+"""Builds an index directory."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from ragcore_kernels.bm25 import Collection
+
+from ragcore import __version__
+from ragcore.analysis import Analyzer
+from ragcore.errors import InputError, UsageError
+from ragcore.index import dense, lexical, store
+from ragcore.index import manifest as manifests
+from ragcore.index.chunks import Chunks
+from ragcore.index.lexical import Progress, no_progress
+from ragcore_kernels import terms
+from ragcore_kernels.layout import I64
+
+DOCUMENTS = "documents.arrow"
+METRICS = ("cosine", "ip", "l2")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an index is built; appending keeps what the index was built with.
+
+    Attributes
+    ----------
+    analyzer : of documents and questions.
+    k1, b, variant, lengths : of BM25, for whoever does not say otherwise when searching.
+    embedding : how vectors came about: "column", or the name of an embedder; "" for none.
+    metric : of dense search.
+    hnsw : whether a graph is built; None = where there are vectors and hnswlib is installed.
+    graph : how.
+    """
+
+    analyzer: Analyzer
+    k1: float = 1.2
+    b: float = 0.75
+    variant: str = "tantivy"
+    lengths: str = "exact"
+    embedding: str = ""
+    metric: str = "cosine"
+    hnsw: bool | None = None
+    graph: dense.Settings = field(default_factory=dense.Settings)
+
+
+@dataclass(frozen=True)
+class Built:
+    """An index that was written: its manifest, and what was noticed."""
+
+    path: Path
+    manifest: dict[str, Any]
+    notes: list[str]
+
+
+def build(
+    chunks: Chunks, path: str | PathLike[str], options: Options, progress: Progress = no_progress
+) -> Built:
+    """Write the index of `chunks` to the directory `path`, in place of an index that is there.
+
+    Raises
+    ------
+    InputError, UsageError
+        If it cannot be built; what was there before is whole then.
+    """
+    index = Path(path)
+    notes = list(chunks.notes)
+    with manifests.new_folder(index) as folder:
+        parts: dict[str, Any] = {}
+        if chunks.texts is not None:
+            sources = chunks.sources()
+            lexical.write(
+                folder / lexical.FOLDER, chunks.ids.to_pylist(),
+                None if chunks.titles is None else chunks.titles.to_pylist(),
+                chunks.texts.to_pylist(), options.analyzer.batch(sources), progress=progress,
+            )  # fmt: skip
+            parts["lexical"] = lexical_part(folder, chunks, options, notes)
+        if chunks.vectors is not None:
+            graph = None
+            if _wants_graph(options, notes):
+                graph = dense.Graph.build(chunks.vectors, options.metric, options.graph, progress)
+            parts |= dense_part(folder, chunks.vectors, options, graph, True, notes)
+        write_documents(folder, chunks.documents)
+        manifest = {"engine": __version__, "corpus": corpus_part(chunks), **parts}
+        return Built(index, manifests.publish(index, folder, manifest), notes)
+
+
+def options_of(manifest: dict[str, Any]) -> Options:
+    """The options that an index was built with, from its manifest."""
+    words, vectors, graph = (manifest.get(n) or {} for n in ("lexical", "dense", "hnsw"))
+    settings = {k: graph[k] for k in ("M", "ef_construction", "seed", "threads") if k in graph}
+    base = Options(
+        Analyzer.parse(words["analyzer"]) if words else Analyzer(),
+        embedding=vectors.get("embedding", ""), metric=vectors.get("metric", "cosine"),
+        hnsw=bool(graph), graph=dense.Settings(**settings),
+    )  # fmt: skip
+    named = {k: words[k] for k in ("k1", "b", "variant", "lengths") if k in words}
+    return replace(base, **named)
+
+
+def read_documents(folder: Path) -> pa.Table:
+    """The documents of an index, mapped: one row each, in the order of ties."""
+    try:
+        return pa.ipc.open_file(pa.memory_map(str(folder / DOCUMENTS))).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(folder / DOCUMENTS, reason, "a table", "build the index again") from None
+
+
+def write_documents(folder: Path, documents: pa.Table) -> None:
+    """Write the documents of an index, one row each, in the order of ties."""
+    with (
+        pa.OSFile(str(folder / DOCUMENTS), "wb") as sink,
+        pa.ipc.new_file(sink, documents.schema) as writer,
+    ):
+        writer.write_table(documents)
+
+
+def corpus_part(chunks: Chunks) -> dict[str, Any]:
+    """What the manifest says of the corpus."""
+    columns = [c for c in chunks.documents.column_names if c != "chunk_id"]
+    return {
+        "n_chunks": chunks.documents.num_rows, "sha256": chunks.corpus_hash(),
+        "columns": columns, "metadata": chunks.metadata,
+        "titles": chunks.titles is not None, "texts": chunks.texts is not None,
+    }  # fmt: skip
+
+
+def lexical_part(
+    folder: Path, chunks: Chunks, options: Options, notes: list[str]
+) -> dict[str, Any]:
+    """Read tantivy's postings back, numbered by row; write them; what the manifest says of them."""
+    found = lexical.read(folder / lexical.FOLDER, options.analyzer.batch)
+    if found.from_text:
+        notes.append(f"postings were made from the stored texts, not read: {found.from_text}")
+    ids = chunks.ids.to_pylist()
+    rows = {name: row for row, name in enumerate(ids)}
+    live = [name for name in found.names if name]
+    if len(live) != len(ids) or any(name not in rows for name in live):
+        raise InputError(
+            folder / lexical.FOLDER, f"{len(live)} documents in tantivy",
+            f"the {len(ids)} chunks of {DOCUMENTS}", "build the index again",
+        )  # fmt: skip
+    row_of = np.array([rows.get(name, -1) if name else -1 for name in found.names], np.int64)
+    held = found.postings
+    offsets, docs, tfs = terms.renumber(held.offsets, held.docs, held.tfs, row_of, len(ids))
+    used = np.diff(offsets) > 0  # terms of deleted documents alone are no terms any more
+    term_offsets, term_bytes = _kept(found.term_offsets, found.term_bytes, used)
+    offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[used])]).astype(np.int64)
+    lengths = np.bincount(docs, tfs, len(ids)).astype(np.int32)
+    dictionary = store.Dictionary(term_offsets, term_bytes, Collection(offsets, docs, tfs, lengths))
+    store.save_postings(folder, dictionary)
+    name, number = lexical.version()
+    empty = int((lengths == 0).sum())
+    if empty:
+        notes.append(f"{empty} of {len(ids)} chunks have no term: BM25 never finds them")
+    return {
+        "analyzer": options.analyzer.spec(), "k1": options.k1, "b": options.b,
+        "variant": options.variant, "lengths": options.lengths, "statistics": "live chunks",
+        "fields": ["title", "text"] if chunks.titles is not None else ["text"],
+        "n_terms": int(used.sum()), "n_postings": int(docs.size),
+        "n_tokens": int(lengths.sum(dtype=np.int64)), "n_empty": empty,
+        "n_deleted_inside": len(found.names) - len(live), "tantivy": name,
+        "tantivy_format": number,
+        "postings_from": "stored text" if found.from_text else "segment files",
+    }  # fmt: skip
+
+
+def _kept(offsets: I64, data: Any, used: Any) -> tuple[I64, Any]:
+    """The terms of a dictionary that are used."""
+    if used.all():
+        return offsets, data
+    sizes = np.diff(offsets)
+    new = np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64)
+    return new, np.asarray(data)[np.repeat(used, sizes)]
+
+
+def _wants_graph(options: Options, notes: list[str]) -> bool:
+    if options.hnsw is False:
+        return False
+    if options.hnsw is None and not dense.available():
+        notes.append("no HNSW graph: hnswlib is not installed (pip install 'ragcore[ann]')")
+        return False
+    return True
+
+
+def dense_part(
+    folder: Path, vectors: np.ndarray[Any, Any], options: Options, graph: dense.Graph | None,
+    fresh: bool, notes: list[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Write vectors and graph; what the manifest says of them."""
+    np.save(folder / store.VECTORS, vectors)
+    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    zero = int((norms == 0).sum())
+    if zero:
+        notes.append(f"{zero} of {len(norms)} vectors are zero: their cosine is taken as 0")
+    spread = float(norms.max() - norms.min()) if len(norms) else 0.0
+    if options.metric == "ip" and spread > 1e-3:
+        notes.append(
+            f"norms vary by more than 1e-3 (by {spread:.3g}): inner product is not cosine here"
+        )
+    out: dict[str, Any] = {
+        "dense": {
+            "dim": int(vectors.shape[1]), "dtype": vectors.dtype.name, "metric": options.metric,
+            "embedding": options.embedding, "n_zero": zero,
+        }
+    }  # fmt: skip
+    if graph is not None:
+        graph.save(folder)
+        out["hnsw"] = {
+            **asdict(options.graph), "n_slots": len(graph.slots), "n_live": graph.n_live,
+            "deterministic": options.graph.threads == 1, "fresh": fresh,
+        }  # fmt: skip
+        if options.graph.threads > 1:
+            notes.append("the graph was built with several threads: another build may differ")
+    return out
+
+
+def check_metric(metric: str) -> str:
+    """The metric, if it is one.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    if metric not in METRICS:
+        raise UsageError(f"unknown metric {metric!r}", f"one of {', '.join(METRICS)}")
+    return metric

@@ -1,0 +1,325 @@
+"""Searches an index with the questions of a suite: channels, fusion, one cut; gives a case batch.
+
+`candidate_k` rows come from each channel, a threshold a channel drops what scores below it, fusion
+sees all that is left, and only the context is cut, to `context_k`: three numbers with three names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ragcore import retrievers as ways
+from ragcore.retrievers import BM25, DENSE, DENSE_EXACT, Approximate, Exact, Lexical, Ranked
+from ragcore.errors import UsageError
+from ragcore.filters import Eligibility, Filter
+from ragcore.index.opened import Index
+from ragcore.latency import nearest_rank
+from ragcore.questions import Questions
+from ragcore.search_output import fused_lists, run_table
+from ragcore_kernels.layout import F64
+
+STRATEGIES: dict[str, tuple[str, ...]] = {
+    "bm25": (BM25,),
+    "dense": (DENSE,),
+    "dense-exact": (DENSE_EXACT,),
+    "hybrid": (BM25, DENSE),
+    "hybrid-exact": (BM25, DENSE_EXACT),
+}
+"""Channels of each strategy."""
+FUSED = "fused"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search.
+
+    Attributes
+    ----------
+    strategy : one of `STRATEGIES`.
+    candidate_k : rows from each channel; context_k : rows that the generator would be shown.
+    thresholds : least score, by channel.
+    filters, filter_when : which chunks are eligible, and whether candidates are chosen among those
+        ("before") or dropped afterwards ("after").
+    method, rrf_k, weights, normalise : of fusion, as `ragcore.fuse` takes them.
+    ef : size of the list that HNSW keeps.
+    k1, b, variant, lengths : of BM25; None = as the index says.
+    count_repeats : a term that stands twice in a question counts twice.
+    timing : "each" times question by question, "batch" answers them together.
+    threads : 1 by default, so that a latency is that of one question.
+    """
+
+    strategy: str = "bm25"
+    candidate_k: int = 20
+    context_k: int = 5
+    thresholds: dict[str, float] = field(default_factory=dict)
+    filters: tuple[Filter, ...] = ()
+    filter_when: str = "before"
+    method: str = "rrf"
+    rrf_k: float = 60.0
+    weights: tuple[float, ...] | None = None
+    normalise: str = "min-max"
+    ef: int = 100
+    k1: float | None = None
+    b: float | None = None
+    variant: str | None = None
+    lengths: str | None = None
+    count_repeats: bool = False
+    timing: str = "each"
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search gives.
+
+    Attributes
+    ----------
+    table : a case batch, one row a question; its schema carries the manifest.
+    notes : what was noticed, for people: latencies, empty results, what filters did not restrict.
+    lexical : the analysed questions, if BM25 searched.
+    """
+
+    table: pa.Table
+    notes: list[str]
+    lexical: Lexical | None
+
+
+def search(
+    index: Index,
+    questions: Questions,
+    settings: Settings,
+    *,
+    name: str = "",
+    embed: Callable[[list[str]], np.ndarray[Any, Any]] | None = None,
+    clock: ways.Clock = time.perf_counter_ns,
+) -> Found:
+    """Search `index` with every question.
+
+    Parameters
+    ----------
+    name : of the run; default the strategy.
+    embed : texts of questions to vectors, for questions that have none.
+    clock : nanoseconds; results do not depend on it, timings do.
+
+    Raises
+    ------
+    UsageError, InputError
+        If the strategy needs what index or questions lack.
+    """
+    checked(settings, index)
+    n = len(questions)
+    eligibility = Eligibility(index, questions, list(settings.filters))
+    stages: dict[str, F64] = {}
+    lexical, made = None, []
+    names = STRATEGIES[settings.strategy]
+    if BM25 in names:
+        lexical = _lexical(index, questions, settings)
+        made.append(lexical)
+    if DENSE in names or DENSE_EXACT in names:
+        vectors, spent = _vectors(index, questions, embed, clock)
+        if spent:
+            stages["embed"] = np.full(n, spent / 1000 / max(n, 1))
+        made.append(
+            Exact(index, vectors) if DENSE_EXACT in names
+            else Approximate(index, vectors, settings.ef)
+        )  # fmt: skip
+    if lexical is not None and settings.timing == "each":
+        stages["analyse"] = _timed(lexical.analyse, n, clock)
+    found: dict[str, Ranked] = {}
+    for channel in made:
+        if n:  # whatever loads or compiles is no part of a latency
+            channel.search(0, 1, settings.candidate_k, eligibility.mask(0), 1)
+        ranked = ways.run(
+            channel, settings.candidate_k, eligibility, n, after=settings.filter_when == "after",
+            together=settings.timing == "batch", threads=settings.threads, clock=clock,
+        )  # fmt: skip
+        _cut(ranked, settings.thresholds.get(channel.name))
+        found[channel.name], stages[channel.name] = ranked, ranked.duration_us
+    notes = list(eligibility.notes)
+    final = found[names[0]]
+    if len(names) > 1:
+        began = clock()
+        final, said = fused_lists(index, questions, found, settings)
+        stages[FUSED] = np.full(n, (clock() - began) / 1000 / max(n, 1))
+        found[FUSED] = final
+        notes += said
+    notes += _noticed(questions, settings, made, found, final, stages)
+    manifest = manifest_of(index, questions, settings, lexical, name or settings.strategy)
+    table = run_table(index, questions, found, final, settings.context_k, stages, manifest)
+    return Found(table, notes, lexical)
+
+
+def checked(settings: Settings, index: Index) -> None:
+    """Refuse settings that make no sense, before any work.
+
+    Raises
+    ------
+    UsageError
+        Naming the first.
+    """
+    if settings.strategy not in STRATEGIES:
+        raise UsageError(
+            f"unknown strategy {settings.strategy!r}", f"one of {', '.join(STRATEGIES)}"
+        )
+    names = STRATEGIES[settings.strategy]
+    for what, value in (("candidate-k", settings.candidate_k), ("context-k", settings.context_k),
+                        ("ef", settings.ef), ("threads", settings.threads)):  # fmt: skip
+        if value < 1:
+            raise UsageError(f"{what} is {value}", "at least 1")
+    for channel in settings.thresholds:
+        if channel not in names:
+            raise UsageError(
+                f"threshold of channel {channel!r}, which {settings.strategy} does not have",
+                f"its channels are {', '.join(names)}",
+            )
+    if settings.filter_when not in ("before", "after"):
+        raise UsageError(f"filter {settings.filter_when!r}", "before or after")
+    if BM25 in names:
+        _ = index.dictionary
+    if DENSE in names:
+        _ = index.graph
+    if DENSE_EXACT in names:
+        _ = index.vectors
+
+
+def _lexical(index: Index, questions: Questions, settings: Settings) -> Lexical:
+    if questions.texts is None:
+        raise UsageError(
+            f"{questions.where} has no column question", "BM25 searches with texts: add them"
+        )
+    try:
+        return Lexical(
+            index, questions.texts, settings.k1, settings.b, settings.variant, settings.lengths,
+            settings.count_repeats,
+        )  # fmt: skip
+    except ValueError as error:
+        raise UsageError(f"bm25: {error}") from None
+
+
+def _vectors(
+    index: Index, questions: Questions,
+    embed: Callable[[list[str]], np.ndarray[Any, Any]] | None, clock: ways.Clock,
+) -> tuple[np.ndarray[Any, Any], int]:  # fmt: skip
+    """Vectors of the questions, and the nanoseconds that embedding took."""
+    spent = 0
+    vectors = questions.vectors
+    if vectors is None:
+        if embed is None or questions.texts is None:
+            raise UsageError(
+                f"{questions.where} has no column vector",
+                "add it, give --question-vectors FILE, or --embed as the index was",
+            )
+        began = clock()
+        vectors = embed(questions.texts)
+        spent = clock() - began
+    dim = index.vectors.shape[1]
+    if vectors.shape[1] != dim and len(vectors):
+        raise UsageError(
+            f"{questions.where}: vectors of {vectors.shape[1]} dimensions",
+            f"{index.path} has {dim}: questions and chunks must come from one model",
+        )
+    return np.ascontiguousarray(vectors, np.float32), spent
+
+
+def _timed(work: Callable[[int], None], n: int, clock: ways.Clock) -> F64:
+    """Microseconds of each call."""
+    out = np.zeros(n)
+    for row in range(n):
+        began = clock()
+        work(row)
+        out[row] = (clock() - began) / 1000
+    return out
+
+
+def _cut(ranked: Ranked, threshold: float | None) -> None:
+    """Drop what scores below a threshold."""
+    if threshold is None:
+        return
+    for i, scores in enumerate(ranked.scores):
+        kept = scores >= threshold
+        ranked.rows[i], ranked.scores[i] = ranked.rows[i][kept], scores[kept]
+
+
+def _noticed(
+    questions: Questions, settings: Settings, made: list[Any], found: dict[str, Ranked],
+    final: Ranked, stages: dict[str, F64],
+) -> list[str]:  # fmt: skip
+    """What a user would ask next, with denominators."""
+    n = len(questions)
+    notes = []
+    for channel, ranked in found.items():
+        empty = sum(len(rows) == 0 for rows in ranked.rows)
+        if empty:
+            notes.append(f"{channel}: {empty} of {n} questions have no result")
+        short = sum(0 < len(rows) < settings.candidate_k for rows in ranked.rows)
+        if short and channel != FUSED:
+            notes.append(
+                f"{channel}: {short} of {n} questions have fewer results than "
+                f"{settings.candidate_k}"
+            )
+    for channel in made:
+        if isinstance(channel, Approximate) and channel.n_completed:
+            notes.append(
+                f"dense: {channel.n_completed} of {n} questions were answered by brute force, as "
+                "their filter leaves HNSW too little"
+            )
+        vectors = getattr(channel, "vectors", None)
+        bad = 0 if vectors is None else int((~np.isfinite(vectors).all(1)).sum())
+        if bad:
+            notes.append(f"{channel.name}: {bad} of {n} questions have a vector that is not finite")
+    if settings.candidate_k <= settings.context_k and len(found) > 1:
+        notes.append(
+            f"narrow fusion: channels give candidate-k {settings.candidate_k} rows and the context "
+            f"takes {settings.context_k}: fusion can only reorder what any channel would show"
+        )
+    how = "nearest rank" if settings.timing == "each" else "shares of a batch, not latencies"
+    for stage, spent in stages.items():
+        if n:
+            middle, high = (nearest_rank(spent, q) / 1000 for q in (0.5, 0.95))
+            notes.append(f"{stage}: p50 {middle:.3f} ms, p95 {high:.3f} ms ({how}, n = {n})")
+    return notes
+
+
+def manifest_of(
+    index: Index, questions: Questions, settings: Settings, lexical: Lexical | None, name: str
+) -> dict[str, Any]:
+    """The manifest of a run: everything that its rankings depend on."""
+    names = STRATEGIES[settings.strategy]
+    said = index.manifest
+    out: dict[str, Any] = {
+        "run": name, "strategy": settings.strategy, "candidate_k": settings.candidate_k,
+        "context_k": settings.context_k, "threshold": settings.thresholds,
+        "filters": [str(each) for each in settings.filters], "filter_when": settings.filter_when,
+        "index": {
+            "generation": index.generation, "corpus": said["corpus"]["sha256"],
+            "n_chunks": index.n_chunks,
+        },
+        "timing": settings.timing, "concurrency": settings.threads,
+    }  # fmt: skip
+    if questions.suite is not None:
+        out["suite"] = questions.suite.name
+    if lexical is not None:
+        out["bm25"] = {
+            **lexical.settings, "analyzer": said["lexical"]["analyzer"],
+            "count_repeats": settings.count_repeats, "statistics": said["lexical"]["statistics"],
+        }  # fmt: skip
+    if DENSE in names or DENSE_EXACT in names:
+        out["dense"] = {
+            "metric": said["dense"]["metric"], "embedding": said["dense"]["embedding"],
+        }  # fmt: skip
+    if DENSE in names:
+        own = said["hnsw"]
+        out["ann"] = {"ef_search": settings.ef, **{k: own[k] for k in ("M", "ef_construction")}}
+    if len(names) > 1:
+        out["fusion"] = {"method": settings.method, "weights": list(settings.weights or ())}
+        if settings.method == "rrf":
+            out["rrf_k"] = settings.rrf_k
+        else:
+            out["fusion"]["normalise"] = settings.normalise
+    return out

@@ -1,0 +1,139 @@
+"""Rankings of a search -> a case batch: ranked, stages, context, timings."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ragcore import schema
+from ragcore.retrievers import Ranked
+from ragcore.index.opened import Index
+from ragcore.questions import Questions
+from ragcore_kernels.layout import F64
+
+if TYPE_CHECKING:
+    from ragcore.search import Settings
+
+
+def fused_lists(
+    index: Index, questions: Questions, found: dict[str, Ranked], settings: Settings
+) -> tuple[Ranked, list[str]]:
+    """The channels of every question fused, whole lists in; and what fusion has to say."""
+    from ragcore.fuse import fuse
+
+    tables = []
+    for name, ranked in found.items():
+        manifest = {b"ragcore.manifest": json.dumps({"run": name}).encode()}
+        table = pa.table({
+            "case_id": pa.array([str(i) for i in range(len(questions))]),
+            "ranked": _lists(index, ranked, schema.RANKED_ITEM),
+        })  # fmt: skip
+        tables.append(table.replace_schema_metadata(manifest))
+    fused = fuse(
+        tables, method=settings.method, rrf_k=settings.rrf_k,
+        weights=None if settings.weights is None else list(settings.weights),
+        normalise=settings.normalise, stages=False,
+    )  # fmt: skip
+    out = Ranked.empty(len(questions))
+    lists = fused.table["ranked"].combine_chunks()
+    flat = lists.flatten()
+    rows = np.array([index.row_of[name] for name in flat.field("id").to_pylist()], np.int32)
+    scores = flat.field("score").to_numpy(zero_copy_only=False).astype(np.float64)
+    ends = np.cumsum([0, *(len(v) if v else 0 for v in lists.to_pylist())])
+    for i, name in enumerate(fused.table["case_id"].to_pylist()):
+        at = int(name)
+        out.rows[at], out.scores[at] = rows[ends[i] : ends[i + 1]], scores[ends[i] : ends[i + 1]]
+    return out, []
+
+
+def _lists(index: Index, ranked: Ranked, item: pa.DataType, limit: int | None = None) -> pa.Array:
+    """Ranked lists as a list column of `item`, cut at `limit`."""
+    rows = [r[:limit] for r in ranked.rows]
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum([len(r) for r in rows], out=offsets[1:])
+    flat = np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64)
+    scores = np.concatenate([np.empty(0), *(s[:limit] for s in ranked.scores)])
+    return pa.ListArray.from_arrays(pa.array(offsets), _items(index, flat, scores, item))
+
+
+def _items(index: Index, rows: Any, scores: Any, item: pa.DataType) -> pa.Array:
+    """Structs of a kind that schema names, for chunks by row."""
+    taken = pa.array(rows)
+    documents = index.documents
+    parts: list[pa.Array] = []
+    fields = [item.field(i) for i in range(item.num_fields)]
+    for one in fields:
+        if one.name == "id":
+            column: Any = index.ids.take(taken).cast(pa.string())
+        elif one.name == "score":
+            column = pa.array(scores, pa.float64())
+        elif one.name in documents.column_names:
+            column = documents[one.name].combine_chunks().take(taken)
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            column = column.cast(one.type)
+        else:
+            column = pa.nulls(len(rows), one.type)
+        parts.append(column)
+    return pa.StructArray.from_arrays(parts, fields=fields)
+
+
+def _stage_map(index: Index, found: dict[str, Ranked], n: int) -> pa.Array:
+    """Every stage of every question, as a map from its name to its list."""
+    names = list(found)
+    merged = Ranked(
+        [found[name].rows[i] for i in range(n) for name in names],
+        [found[name].scores[i] for i in range(n) for name in names], np.zeros(0),
+    )  # fmt: skip
+    lists = _lists(index, merged, schema.STAGE_ITEM)
+    offsets = np.arange(n + 1, dtype=np.int32) * len(names)
+    return pa.MapArray.from_arrays(pa.array(offsets), pa.array(names * n, pa.string()), lists)
+
+
+def _timings(stages: dict[str, F64], n: int) -> pa.Array:
+    """Durations of every stage, and of all of them; they ran one after the other."""
+    kind = schema.RUNS.field("timings").type
+    whole = stages | {"end_to_end": sum(stages.values(), np.zeros(n))}
+    rows = [
+        [{"stage": name, "duration_us": round(float(spent[i]))} for name, spent in whole.items()]
+        for i in range(n)
+    ]
+    return pa.array(rows, kind)
+
+
+def run_table(
+    index: Index,
+    questions: Questions,
+    found: dict[str, Ranked],
+    final: Ranked,
+    context_k: int,
+    stages: dict[str, F64],
+    manifest: dict[str, Any],
+) -> pa.Table:
+    """The case batch of a search: columns of `schema.RUNS`, the manifest in its metadata."""
+    n = len(questions)
+    context = schema.RUNS.field("context").type.value_type
+    columns: dict[str, pa.Array] = {"case_id": pa.array(questions.case_ids, pa.string())}
+    if any(lang is not None for lang in questions.langs):
+        columns["lang"] = pa.array(questions.langs, pa.string()).cast(schema.DICT)
+    if questions.texts is not None:
+        columns["query"] = pa.array(questions.texts, pa.large_string())
+    columns |= {
+        "ranked": _lists(index, final, schema.RANKED_ITEM),
+        "stages": _stage_map(index, found, n),
+        "context": _lists(index, final, context, context_k),
+        "context_state": pa.array(
+            ["ready" if len(rows) else "no_evidence" for rows in final.rows], pa.string()
+        ).cast(schema.DICT),
+        "timings": _timings(stages, n),
+        "index_generation": pa.array([index.generation] * n, pa.string()),
+    }
+    fields = [schema.RUNS.field(name) for name in columns]
+    said = json.dumps(manifest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    kind = pa.schema(fields, {schema.MANIFEST_KEY: said.encode()})
+    return pa.Table.from_arrays(
+        [column.cast(kind.field(name).type) for name, column in columns.items()], schema=kind
+    )
