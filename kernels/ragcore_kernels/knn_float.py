@@ -1,0 +1,167 @@
+"""The filter of exact search in float32: vectors are packed as they are met, none is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ragcore_kernels._jit import inline, kernel
+from ragcore_kernels.knn_select import (
+    COSINE,
+    F32,
+    F64,
+    GREATEST_NORM,
+    I32,
+    I64,
+    L2,
+    LEAST_NORM,
+    SLACK,
+    offer,
+    settle,
+)  # fmt: skip
+from ragcore_kernels.knn_tiles import GROUP, LANES, sieve, tile_float
+
+BLOCKS = 8
+"""Tiles of vectors that are packed at a time: together they fit a second-level cache."""
+
+
+@inline
+def _describe(meta: F32, at: int, norm: float, metric: int) -> None:
+    """Write scale, u, v and h of a vector whose inner products are those of float32."""
+    wild = norm != 0.0 and not (LEAST_NORM <= norm <= GREATEST_NORM)
+    scale, u, h = 1.0, norm, 0.0
+    if metric == COSINE:
+        scale = 1.0 / norm if norm > 0.0 and not wild else 0.0
+        u = 1.0 if norm > 0.0 else 0.0
+    if metric == L2:
+        h = 0.5 * norm * norm * (1.0 - SLACK)
+    if wild:
+        u, h = 0.0, -np.inf
+    meta[at] = np.float32(scale)
+    meta[at + LANES] = np.float32(u * (1.0 + SLACK))
+    meta[at + 2 * LANES] = np.float32(0.0)
+    meta[at + 3 * LANES] = np.float32(h)
+
+
+@inline
+def _pack(vectors: F32, rows: I32, start: int, n: int, packed: F32, at: int) -> None:
+    """Lay `n` vectors side by side from `at` on; the other lanes are zero."""
+    d = vectors.shape[1]
+    for lane in range(LANES):
+        if lane < n:
+            i = rows[start + lane]
+            for j in range(d):
+                packed[at + j * LANES + lane] = vectors[i, j]
+        else:
+            for j in range(d):
+                packed[at + j * LANES + lane] = np.float32(0.0)
+
+
+@kernel
+def scan_float(
+    vectors: F32, base: int, norms: F64, rows: I32, queries: F32, packed_queries: F32,
+    metric: int, packed: F32, meta: F32, scores: F32, masks: I64, limits: F32, least: F64,
+    bounds: F64, floor: F64, upper: F64, waiting: I32, best_scores: F64, best_rows: I32,
+    sizes: I64,
+) -> None:  # fmt: skip
+    """Offer vectors to all queries, by their inner products in float32.
+
+    Parameters
+    ----------
+    vectors, norms : (n, d) float32, (n,); row 0 is row `base` of the whole matrix.
+    base : see `vectors`.
+    rows : rows to look at, ascending; all finite.
+    queries : (m, d) float32, finite.
+    packed_queries : (groups * d * GROUP,) as `pack_queries` makes it.
+    metric : IP, COSINE or L2.
+    packed, meta, scores, masks : room for BLOCKS tiles of vectors: (BLOCKS * d * LANES,) and
+        (BLOCKS * 4 * LANES,); (GROUP * LANES,); (GROUP,).
+    limits, least, bounds, floor, upper, waiting, best_scores, best_rows, sizes : as `offer` says.
+    """
+    state = (limits, least, bounds, floor, upper, waiting, best_scores, best_rows, sizes)
+    d, m, k = np.int64(vectors.shape[1]), np.int64(queries.shape[0]), np.int64(floor.shape[1])
+    groups = (m + GROUP - 1) // GROUP
+    for start in range(0, rows.size, BLOCKS * LANES):
+        n = min(rows.size - start, BLOCKS * LANES)
+        blocks = (n + LANES - 1) // LANES
+        for b in range(blocks):
+            filled = min(n - b * LANES, LANES)
+            _pack(vectors, rows, start + b * LANES, filled, packed, b * d * LANES)
+            for lane in range(filled):
+                norm = norms[rows[start + b * LANES + lane]]
+                _describe(meta, b * 4 * LANES + lane, norm, metric)
+        for g in range(groups):
+            for b in range(blocks):
+                tile_float(packed, b * d * LANES, packed_queries, g * d * GROUP, d, scores)
+                where = b * 4 * LANES
+                filled = min(n - b * LANES, LANES)
+                alive = (np.int64(1) << filled) - 1
+                if sieve(scores, meta, where, limits, g * 4 * GROUP, masks) & alive == 0:
+                    continue
+                for i in range(min(m - g * GROUP, GROUP)):
+                    mask = masks[i] & alive
+                    lane = np.int64(0)
+                    while mask:
+                        if mask & 1:
+                            row = base + rows[start + b * LANES + lane]
+                            offer(
+                                g * GROUP + i, row, scores[i * LANES + lane], meta, where + lane,
+                                k, metric, vectors, base, norms, queries, state,
+                            )  # fmt: skip
+                        mask >>= 1
+                        lane += 1
+    for q in range(m):
+        settle(q, k, metric, vectors, base, norms, queries, state)
+
+
+@kernel
+def pack_queries(queries: F32, out: F32) -> None:
+    """Lay queries side by side in groups.
+
+    Parameters
+    ----------
+    queries : (m, d) float32.
+    out : (groups * d * GROUP,) float32, filled; queries beyond the last are zero.
+    """
+    m, d = queries.shape
+    out[:] = np.float32(0.0)
+    for q in range(m):
+        at = q // GROUP * d * GROUP + q % GROUP
+        for j in range(d):
+            out[at + j * GROUP] = queries[q, j]
+
+
+@kernel
+def bounds_float(norms: F64, d: int, metric: int, limits: F32, bounds: F64) -> None:
+    """Bounds of what float32 adds to an inner product.
+
+    A sum of d products in any order, fused or not, errs by at most ``g |q| |x|`` with
+    ``g = (d + 2) u / (1 - (d + 2) u)`` and u = 2**-24.
+
+    Parameters
+    ----------
+    norms : (m,), of the queries.
+    d : dimensions.
+    metric : IP, COSINE or L2.
+    limits, bounds : filled, as `offer` reads them; queries beyond the last ask for too much.
+
+    References
+    ----------
+    Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
+    """
+    share = (d + 2.0) * 2.0**-24
+    limits[:] = np.float32(0.0)
+    for q in range(limits.size // 4):
+        limits[4 * q + 1] = np.float32(np.inf)
+    for q in range(norms.size):
+        norm = norms[q]
+        limits[4 * q] = np.float32(1.0)
+        limits[4 * q + 1] = np.float32(-np.inf)
+        bounds[q, 0] = np.inf
+        bounds[q, 1] = 0.0
+        bounds[q, 2] = 1e-34
+        bounds[q, 3] = norm
+        if LEAST_NORM <= norm <= GREATEST_NORM and share < 0.25:
+            bounds[q, 0] = norm * (share / (1.0 - share) + SLACK + (d + 8.0) * 2.0**-50)
+            if metric == L2:
+                bounds[q, 2] += (d + 8.0) * 2.0**-50 * norm * norm
+            limits[4 * q + 2] = np.float32(bounds[q, 0] * (1.0 + SLACK))
