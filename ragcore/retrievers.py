@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from ragcore_kernels.bm25 import Scorer
 
 from ragcore.filters import Eligibility, Mask
 from ragcore.index.opened import Index
+from ragcore_kernels.bm25 import Scorer
 from ragcore_kernels.layout import F64, I64
 
 BM25, DENSE, DENSE_EXACT = "bm25", "dense", "dense_exact"

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import retrievers as ways
-from ragcore.retrievers import BM25, DENSE, DENSE_EXACT, Approximate, Exact, Lexical, Ranked
 from ragcore.errors import UsageError
 from ragcore.filters import Eligibility, Filter
 from ragcore.index.opened import Index
 from ragcore.latency import nearest_rank
 from ragcore.questions import Questions
+from ragcore.retrievers import BM25, DENSE, DENSE_EXACT, Approximate, Exact, Lexical, Ranked
 from ragcore.search_output import fused_lists, run_table
 from ragcore_kernels.layout import F64
 
@@ -119,7 +119,7 @@ def search(
     lexical, made = None, []
     names = STRATEGIES[settings.strategy]
     if BM25 in names:
-        lexical = _lexical(index, questions, settings)
+        lexical = lexical_of(index, questions, settings)
         made.append(lexical)
     if DENSE in names or DENSE_EXACT in names:
         vectors, spent = _vectors(index, questions, embed, clock)
@@ -188,7 +188,8 @@ def checked(settings: Settings, index: Index) -> None:
         _ = index.vectors
 
 
-def _lexical(index: Index, questions: Questions, settings: Settings) -> Lexical:
+def lexical_of(index: Index, questions: Questions, settings: Settings) -> Lexical:
+    """The questions analysed, and BM25 ready for their terms."""
     if questions.texts is None:
         raise UsageError(
             f"{questions.where} has no column question", "BM25 searches with texts: add them"

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
-from ragcore.retrievers import Ranked
 from ragcore.index.opened import Index
 from ragcore.questions import Questions
+from ragcore.retrievers import Ranked
 from ragcore_kernels.layout import F64
 
 if TYPE_CHECKING:

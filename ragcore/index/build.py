@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from ragcore_kernels.bm25 import Collection
 
 from ragcore import __version__
 from ragcore.analysis import Analyzer
@@ -19,6 +18,7 @@ from ragcore.index import manifest as manifests
 from ragcore.index.chunks import Chunks
 from ragcore.index.lexical import Progress, no_progress
 from ragcore_kernels import terms
+from ragcore_kernels.bm25 import Collection
 from ragcore_kernels.layout import I64
 
 DOCUMENTS = "documents.arrow"
@@ -140,22 +140,9 @@ def lexical_part(
     if found.from_text:
         notes.append(f"postings were made from the stored texts, not read: {found.from_text}")
     ids = chunks.ids.to_pylist()
-    rows = {name: row for row, name in enumerate(ids)}
-    live = [name for name in found.names if name]
-    if len(live) != len(ids) or any(name not in rows for name in live):
-        raise InputError(
-            folder / lexical.FOLDER, f"{len(live)} documents in tantivy",
-            f"the {len(ids)} chunks of {DOCUMENTS}", "build the index again",
-        )  # fmt: skip
-    row_of = np.array([rows.get(name, -1) if name else -1 for name in found.names], np.int64)
-    held = found.postings
-    offsets, docs, tfs = terms.renumber(held.offsets, held.docs, held.tfs, row_of, len(ids))
-    used = np.diff(offsets) > 0  # terms of deleted documents alone are no terms any more
-    term_offsets, term_bytes = _kept(found.term_offsets, found.term_bytes, used)
-    offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[used])]).astype(np.int64)
-    lengths = np.bincount(docs, tfs, len(ids)).astype(np.int32)
-    dictionary = store.Dictionary(term_offsets, term_bytes, Collection(offsets, docs, tfs, lengths))
+    dictionary, gone = renumbered(folder, found, ids)
     store.save_postings(folder, dictionary)
+    lengths = dictionary.collection.lengths
     name, number = lexical.version()
     empty = int((lengths == 0).sum())
     if empty:
@@ -164,12 +151,38 @@ def lexical_part(
         "analyzer": options.analyzer.spec(), "k1": options.k1, "b": options.b,
         "variant": options.variant, "lengths": options.lengths, "statistics": "live chunks",
         "fields": ["title", "text"] if chunks.titles is not None else ["text"],
-        "n_terms": int(used.sum()), "n_postings": int(docs.size),
+        "n_terms": dictionary.offsets.size - 1, "n_postings": int(dictionary.collection.docs.size),
         "n_tokens": int(lengths.sum(dtype=np.int64)), "n_empty": empty,
-        "n_deleted_inside": len(found.names) - len(live), "tantivy": name,
+        "n_deleted_inside": gone, "tantivy": name,
         "tantivy_format": number,
         "postings_from": "stored text" if found.from_text else "segment files",
     }  # fmt: skip
+
+
+def renumbered(folder: Path, found: lexical.Read, ids: list[str]) -> tuple[store.Dictionary, int]:
+    """Postings by row, terms of deleted documents left out; and how many documents are deleted.
+
+    Raises
+    ------
+    InputError
+        If tantivy and the documents disagree about which chunks there are.
+    """
+    rows = {name: row for row, name in enumerate(ids)}
+    live = [name for name in found.names if name]
+    if len(live) != len(ids) or any(name not in rows for name in live):
+        raise InputError(
+            folder / lexical.FOLDER, f"{len(live)} documents in tantivy",
+            f"the {len(ids)} chunks of {DOCUMENTS}", "build the index again",
+        )  # fmt: skip
+    row_of = np.array([rows[name] if name else -1 for name in found.names], np.int64)
+    held = found.postings
+    offsets, docs, tfs = terms.renumber(held.offsets, held.docs, held.tfs, row_of, len(ids))
+    used = np.diff(offsets) > 0
+    term_offsets, term_bytes = _kept(found.term_offsets, found.term_bytes, used)
+    offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[used])]).astype(np.int64)
+    lengths = np.bincount(docs, tfs, len(ids)).astype(np.int32)
+    made = store.Dictionary(term_offsets, term_bytes, Collection(offsets, docs, tfs, lengths))
+    return made, len(found.names) - len(live)
 
 
 def _kept(offsets: I64, data: Any, used: Any) -> tuple[I64, Any]:

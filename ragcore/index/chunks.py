@@ -146,9 +146,13 @@ def read_chunks(source: Any) -> Chunks:
             "text is what BM25 searches, vectors are what dense search does",
         )  # fmt: skip
     kept = [c for c in table.column_names if c not in (name, text_name, TITLE, VECTOR, DELETED)]
-    documents = table.select(kept).take(pa.array(order))
-    documents = documents.add_column(0, "chunk_id", ids.take(pa.array(order)))
-    documents = documents.replace_schema_metadata(None)
+    whole = pa.Table.from_arrays(
+        [ids, *(table[c] for c in kept)],
+        schema=pa.schema(
+            [pa.field("chunk_id", pa.large_string()), *(table.schema.field(c) for c in kept)]
+        ),
+    )
+    documents = whole.take(pa.array(order)).combine_chunks()
     notes = [f"{len(tombstones)} deleted chunks are not indexed"] if tombstones else []
     return Chunks(where, documents, titles, texts, vectors, tombstones, metadata, notes)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import tantivy
-from ragcore_kernels.postings import Csr, TantivyPostings, UnsupportedFormat
 
 from ragcore.errors import RagcoreError
 from ragcore_kernels.layout import I64
+from ragcore_kernels.postings import Csr, TantivyPostings, UnsupportedFormat
 
 ID, BODY, TITLE, TEXT = "chunk_id", "body", "title", "text"
 FOLDER = "tantivy"
@@ -70,21 +70,28 @@ def write(
         index = tantivy.Index(_schema(), path=str(folder))
     # One thread: documents keep their order, and the same input gives the same postings.
     writer = index.writer(heap_bytes, 1)
-    for name in delete:
-        writer.delete_documents_by_query(tantivy.Query.term_query(index.schema, ID, name))
-    for done, (name, text, terms) in enumerate(zip(ids, texts, analysed, strict=True)):
-        document = tantivy.Document()
-        document.add_text(ID, name)
-        document.add_text(BODY, terms)
-        if titles is not None and titles[done]:
-            document.add_bytes(TITLE, (titles[done] or "").encode())
-        document.add_bytes(TEXT, text.encode())
-        writer.add_document(document)
-        if done % 1000 == 0:
-            progress("indexing", done, len(ids))
-    writer.commit()
-    writer.wait_merging_threads()
+    try:
+        for name in delete:
+            query = tantivy.Query.term_query(index.schema, ID, name)
+            writer.delete_documents_by_query(query)
+        for done, (name, text, terms) in enumerate(zip(ids, texts, analysed, strict=True)):
+            writer.add_document(_document(name, titles and titles[done], text, terms))
+            if done % 1000 == 0:
+                progress("indexing", done, len(ids))
+        writer.commit()
+    finally:  # its threads write to the folder until they are joined
+        writer.wait_merging_threads()
     progress("indexing", len(ids), len(ids))
+
+
+def _document(name: str, title: str | None, text: str, terms: str) -> Any:
+    document = tantivy.Document()
+    document.add_text(ID, name)
+    document.add_text(BODY, terms)
+    if title:
+        document.add_bytes(TITLE, title.encode())
+    document.add_bytes(TEXT, text.encode())
+    return document
 
 
 def link(old: Path, new: Path) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ragcore_kernels.bm25 import Collection
 
 from ragcore.errors import InputError
 from ragcore_kernels import terms
+from ragcore_kernels.bm25 import Collection
 from ragcore_kernels.layout import I64
 
 VECTORS = "vectors.npy"
-_TERMS, _BYTES = "term-offsets.npy", "term-bytes.npy"
-_OFFSETS, _DOCS, _TFS, _LENGTHS = (
+TERMS, BYTES = "term-offsets.npy", "term-bytes.npy"
+OFFSETS, ROWS, TFS, LENGTHS = (
     "posting-offsets.npy", "posting-rows.npy", "posting-tfs.npy", "lengths.npy",
 )  # fmt: skip
 
@@ -48,8 +48,8 @@ def save_postings(folder: Path, dictionary: Dictionary) -> None:
     """Write a dictionary and its postings into a folder."""
     held = dictionary.collection
     for name, array in (
-        (_TERMS, dictionary.offsets), (_BYTES, dictionary.data), (_OFFSETS, held.offsets),
-        (_DOCS, held.docs), (_TFS, held.tfs), (_LENGTHS, held.lengths),
+        (TERMS, dictionary.offsets), (BYTES, dictionary.data), (OFFSETS, held.offsets),
+        (ROWS, held.docs), (TFS, held.tfs), (LENGTHS, held.lengths),
     ):  # fmt: skip
         np.save(folder / name, np.ascontiguousarray(array))
 
@@ -62,10 +62,10 @@ def load_postings(folder: Path) -> Dictionary:
     InputError
         If a file is damaged.
     """
-    offsets, data = mapped(folder / _TERMS), mapped(folder / _BYTES)
+    offsets, data = mapped(folder / TERMS), mapped(folder / BYTES)
     collection = Collection(
-        mapped(folder / _OFFSETS), mapped(folder / _DOCS), mapped(folder / _TFS),
-        mapped(folder / _LENGTHS),
+        mapped(folder / OFFSETS), mapped(folder / ROWS), mapped(folder / TFS),
+        mapped(folder / LENGTHS),
     )  # fmt: skip
     return Dictionary(offsets, data, collection)
 

@@ -1,0 +1,76 @@
+"""Small indexes and questions for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ragcore.analysis import Analyzer
+from ragcore.index import dense
+from ragcore.index.build import Options, build
+from ragcore.index.chunks import read_chunks
+from ragcore.index.opened import Index, open_index
+from ragcore.questions import Questions, read_questions
+from ragcore.search import Settings, search
+
+PLAIN = Analyzer()
+
+
+def chunk_table(
+    texts: dict[str, str] | None = None, vectors: dict[str, Any] | None = None, **columns: Any
+) -> pa.Table:
+    ids = list(texts if texts is not None else vectors or {})
+    given: dict[str, Any] = {"chunk_id": pa.array(ids, pa.string())}
+    if texts is not None:
+        given["text"] = pa.array(list(texts.values()), pa.string())
+    if vectors is not None:
+        matrix = np.array([vectors[name] for name in ids], np.float32)
+        given["vector"] = vector_column(matrix)
+    return pa.table(given | columns)
+
+
+def vector_column(matrix: np.ndarray[Any, Any]) -> pa.Array:
+    flat = pa.array(np.ascontiguousarray(matrix).ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
+
+
+def make(
+    path: Path, texts: dict[str, str] | None = None, vectors: dict[str, Any] | None = None,
+    *, columns: dict[str, Any] | None = None, **options: Any,
+) -> Index:  # fmt: skip
+    """Build an index and open it; `options` are those of `Options`, and of `dense.Settings`."""
+    graph = {k: options.pop(k) for k in ("M", "ef_construction", "seed", "threads") if k in options}
+    table = chunk_table(texts, vectors, **(columns or {}))
+    embedding = "column" if vectors is not None else ""
+    settings = {"analyzer": PLAIN, "embedding": embedding, "graph": dense.Settings(**graph)}
+    build(read_chunks(table), path, Options(**(settings | options)))
+    return open_index(path)
+
+
+def ask(
+    texts: dict[str, str] | None = None, vectors: dict[str, Any] | None = None, **columns: Any
+) -> Questions:
+    ids = list(texts if texts is not None else vectors or {})
+    given: dict[str, Any] = {"case_id": pa.array(ids, pa.string())}
+    if texts is not None:
+        given["question"] = pa.array(list(texts.values()), pa.string())
+    if vectors is not None:
+        given["vector"] = vector_column(np.array([vectors[n] for n in ids], np.float32))
+    return read_questions(pa.table(given | columns))
+
+
+def ranked(index: Index, questions: Questions, **settings: Any) -> dict[str, list[Any]]:
+    """(id, score) lists by case."""
+    found = search(index, questions, Settings(**settings))
+    return {
+        row["case_id"]: [(item["id"], item["score"]) for item in row["ranked"]]
+        for row in found.table.to_pylist()
+    }
+
+
+def names(lists: dict[str, list[Any]]) -> dict[str, list[str]]:
+    """Ids alone."""
+    return {case: [name for name, _ in items] for case, items in lists.items()}
