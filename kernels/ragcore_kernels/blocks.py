@@ -212,7 +212,7 @@ def _one(
             width = bits & (_STRICT - 1)
             if bits != width + _STRICT * strict or width > 31 or last >= n_docs:
                 return False
-            tf_width = byte(at + 5) if record != BASIC else np.int64(0)
+            tf_width = byte(at + 5) * (record != BASIC)
             after = data + 16 * width
             end = after + 16 * tf_width
             if tf_width > 32 or end > stop:

@@ -55,7 +55,7 @@ def long(address: int) -> int:
 
 
 def unpacked(address: int, width: int) -> list[int]:
-    """The 128 numbers of a block, one by one: what the vector code is tested against."""
+    """The 128 numbers of a block, one by one, without compilation."""
     numbers, width = [], int(width)
     for i in range(BLOCK):
         bit = i // 4 * width
