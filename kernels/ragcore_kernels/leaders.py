@@ -1,0 +1,111 @@
+"""The leaders among the documents of a case: by fused score, best single rank, id.
+
+Scores spread over buckets, and each bucket is sorted on its own: about as quick as counting, and
+never worse than a merge sort. Buckets beyond what is wanted are left as they are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ragcore_kernels._jit import inline
+from ragcore_kernels.ids import greater_id
+from ragcore_kernels.layout import F64, I64
+from ragcore_kernels.rows import power_above
+
+_FEW = 12  # entries of a bucket that insertion sorts soonest
+
+
+@inline
+def fused_before(entries: I64, totals: F64, best: I64, i: int, j: int) -> bool:
+    """Whether entry i stands before entry j in the fused list."""
+    if totals[i] != totals[j]:
+        return totals[i] > totals[j]
+    if best[i] != best[j]:
+        return best[i] < best[j]
+    return greater_id(entries[i, 0], entries[i, 1], entries[j, 0], entries[j, 1])
+
+
+@inline
+def _sort_bucket(
+    entries: I64, totals: F64, best: I64, order: I64, begin: int, end: int, spare: I64
+) -> None:
+    """Sort ``order[begin:end]``: by insertion while they are few, else by merging."""
+    if end - begin <= _FEW:
+        for at in range(begin + 1, end):
+            e = order[at]
+            j = at
+            while j > begin and fused_before(entries, totals, best, e, order[j - 1]):
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = e
+        return
+    width = np.int64(1)
+    while width < end - begin:
+        start = begin
+        while start < end:
+            middle, stop = min(start + width, end), min(start + 2 * width, end)
+            i, j = start, middle
+            for at in range(start, stop):
+                take = i < middle
+                if take and j < stop:
+                    take = not fused_before(entries, totals, best, order[j], order[i])
+                if take:
+                    spare[at] = order[i]
+                    i += 1
+                else:
+                    spare[at] = order[j]
+                    j += 1
+            start = stop
+        for at in range(begin, end):
+            order[at] = spare[at]
+        width *= 2
+
+
+@inline
+def sort_entries(
+    entries: I64, totals: F64, best: I64, n: int, wanted: int, keys: F64, cuts: I64, order: I64,
+    spare: I64,
+) -> None:  # fmt: skip
+    """The best `wanted` of n entries, in order, at the head of `order`.
+
+    Parameters
+    ----------
+    keys : (n,), falling as totals rise; they spread the entries over about as many buckets.
+    cuts : (power_above(n) + 1,) or longer, scratch.
+    order, spare : (n,) or longer; `order` is filled.
+    """
+    least, most = math.inf, -math.inf
+    for e in range(n):
+        least = min(least, keys[e])
+        most = max(most, keys[e])
+    buckets = power_above(n)
+    span = most - least
+    if not (span > 0.0 and span < math.inf):
+        for e in range(n):
+            order[e] = e
+        _sort_bucket(entries, totals, best, order, np.int64(0), n, spare)
+        return
+    scale = (buckets - 1) / span
+    for b in range(buckets + 1):
+        cuts[b] = 0
+    for e in range(n):
+        b = min(np.int64((keys[e] - least) * scale), buckets - 1)
+        spare[e] = b
+        cuts[b + 1] += 1
+    for b in range(buckets):
+        cuts[b + 1] += cuts[b]
+    for e in range(n):
+        b = spare[e]
+        order[cuts[b]] = e
+        cuts[b] += 1  # now where the next bucket begins, once all are placed
+    begin = np.int64(0)
+    for b in range(buckets):
+        end = cuts[b]
+        if end - begin > 1:
+            _sort_bucket(entries, totals, best, order, begin, end, spare)
+        begin = end
+        if begin >= wanted:
+            return

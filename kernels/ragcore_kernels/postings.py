@@ -1,0 +1,368 @@
+"""Postings of a text field, read straight from the files of a tantivy index.
+
+Nothing is decoded before it is asked for: an open index is a few mapped files, a lookup touches a
+path in a dictionary, and a posting list costs what it is long. Documents are numbered through
+all segments, in the order of ``meta.json``: the number in the index is the sum of the documents of
+earlier segments plus the number in the segment. Deleted documents keep number and postings until
+tantivy merges them away, and it scores with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragcore_kernels import blocks, fst, terminfos, unions
+from ragcore_kernels.fieldnorms import CONSTANT, FIELD_LENGTHS, add_lengths, alive_bits, encode
+from ragcore_kernels.layout import I64
+from ragcore_kernels.segments import RECORDS, Files, Part, Schema, UnsupportedFormat, open_files
+from ragcore_kernels.vectors import I32, U8
+
+__all__ = ["FIELD_LENGTHS", "Csr", "TantivyPostings", "UnsupportedFormat", "encode"]
+
+_FIRST_STRICT = 6  # format from which on deltas and frequencies are stored minus one
+
+
+@dataclass(frozen=True)
+class Csr:
+    """Postings of terms in one array.
+
+    Parameters
+    ----------
+    offsets : (n_terms + 1,) int64; the postings of term t are those from ``offsets[t]`` on.
+    docs : (n_postings,) int32, documents of each term, ascending.
+    tfs : (n_postings,) int32, how often the term stands there; all 1 if the field has no more.
+    """
+
+    offsets: I64
+    docs: I32
+    tfs: I32
+
+
+class _Dictionary:
+    """Dictionary and posting lists of one segment, found sound as far as their heads go."""
+
+    def __init__(self, files: Files, record: int) -> None:
+        self.files, self.record = files, record
+        self.n_terms = self.tokens = self.lists = 0
+        self.path = files.term.path if files.term is not None else None
+        if files.term is None or files.idx is None:
+            return
+        term, self.idx = files.term, files.idx
+        if self.idx.size < 8:
+            raise UnsupportedFormat(self.idx.path, "no number of tokens", "whole files")
+        self.tokens, self.lists = self.idx.u64(0), self.idx.size - 8
+        kind = term.u32(term.size - 4) if term.size >= 4 else 0
+        if kind != 1:
+            raise UnsupportedFormat(term.path, f"dictionary type {kind}", "type 1 (FST)")
+        wrapper = term.u32(term.size - 8)
+        if term.size < 16 or wrapper != 1:
+            raise UnsupportedFormat(term.path, f"dictionary version {wrapper}", "version 1")
+        self.store_size = term.u64(term.size - 16)
+        self.size = term.size - 16 - self.store_size  # of the transducer
+        if self.size < fst.HEAD + fst.TAIL or self.store_size < terminfos.HEAD:
+            raise UnsupportedFormat(term.path, "a dictionary cut off", "whole files")
+        version, form = term.u64(0), term.u64(8)
+        if (version, form) != (2, 0):
+            raise UnsupportedFormat(term.path, f"FST version {version}, type {form}", "2 and 0")
+        self.n_terms, self.root = term.u64(self.size - 16), term.u64(self.size - 8)
+        metas, counted = term.u64(self.size), term.u64(self.size + 8)
+        groups = -(-self.n_terms // terminfos.GROUP)
+        fits = terminfos.HEAD + metas <= self.store_size
+        if counted != self.n_terms or metas != groups * terminfos.META or not fits:
+            raise UnsupportedFormat(term.path, "counts of terms that differ", "whole files")
+        if self.root >= self.size or self.tokens >= 2**63:
+            raise UnsupportedFormat(term.path, "a root or a count out of range", "whole files")
+        self.fst = term.address
+        self._check_last()
+
+    def _check_last(self) -> None:
+        """The last list ends with the file."""
+        ends = 0
+        if self.n_terms:
+            found = np.zeros((3, 1), np.int64)
+            self.find(np.array([self.n_terms - 1]), 0, 1, *found)
+            ends = int(found[2, 0])
+        if ends != self.lists:
+            raise UnsupportedFormat(self.idx.path, "bytes after the last list", "whole files")
+
+    def find(self, ordinals: I64, begin: int, end: int, dfs: I64, starts: I64, ends: I64) -> None:
+        """Documents and places of the lists of terms; see `terminfos.find_lists`."""
+        if not self.n_terms:
+            if (ordinals[begin:end] >= 0).any():
+                raise ValueError(f"segment {self.files.name} has no terms; expected ordinals of -1")
+            return
+        bad = terminfos.find_lists(
+            *(self.fst + self.size, self.store_size, self.n_terms, self.lists),
+            *(self.files.n_docs, self.record, begin, end, ordinals, dfs, starts, ends),
+        )
+        if bad >= 0 and ordinals[bad] >= self.n_terms:
+            raise ValueError(f"ordinal {ordinals[bad]}; expected less than {self.n_terms}")
+        if bad >= 0:
+            found = f"a list of term {ordinals[bad]} that cannot be"
+            raise UnsupportedFormat(self.path, found, self._known)
+
+    def decode(
+        self, base: int, begin: int, end: int, found: Sequence[I64], places: I64, csr: Csr
+    ) -> None:
+        """Documents and frequencies of lists; see `blocks.decode_lists`."""
+        if not self.n_terms:
+            return
+        bad = blocks.decode_lists(
+            *(self.idx.address + 8, self.idx.limit, self.files.n_docs, base, self.record),
+            *(int(self.files.version >= _FIRST_STRICT), begin, end, *found, places),
+            *(csr.docs, csr.tfs),
+        )
+        if bad >= 0:
+            found_ = f"posting list {bad} does not end where the dictionary says, or contradicts it"
+            raise UnsupportedFormat(self.idx.path, found_, self._known)
+
+    @property
+    def _known(self) -> str:
+        names = {number: name for name, number in RECORDS.items()}
+        return f"lists of format {self.files.version} with record {names[self.record]!r}"
+
+    def lookup(self, offsets: I64, data: U8, out: I64) -> None:
+        """Ordinals of terms; see `fst.find_terms`."""
+        out.fill(-1)
+        if not self.n_terms:
+            return
+        n = offsets.size - 1
+        where = (self.fst, self.size, self.n_terms, self.root)
+        bad = fst.find_terms(*where, offsets, data, 0, n, out)
+        if bad >= 0:
+            raise self._damaged
+
+    def terms(self) -> tuple[I64, U8]:
+        """All terms; see `fst.list_terms`."""
+        offsets = np.zeros(self.n_terms + 1, np.int64)
+        if not self.n_terms:
+            return offsets, np.empty(0, np.uint8)
+        stack = np.empty((fst.LONGEST + 2, 5), np.int64)
+        prefix = np.empty(fst.LONGEST + 1, np.uint8)
+        room = 16 * self.n_terms + 1024
+        while True:
+            data = np.empty(room, np.uint8)
+            where = (self.fst, self.size, self.n_terms, self.root)
+            n = fst.list_terms(*where, stack, prefix, offsets, data)
+            if n == fst.DAMAGED:
+                raise self._damaged
+            if n >= 0:
+                return offsets, data[:n]
+            room *= 2
+
+    @property
+    def _damaged(self) -> UnsupportedFormat:
+        return UnsupportedFormat(self.path, "a damaged dictionary of terms", "whole files")
+
+
+class TantivyPostings:
+    """The postings of one text field of a tantivy index; see `open`.
+
+    Attributes
+    ----------
+    n_docs : documents of all segments, deleted ones too.
+    n_deleted : documents that are deleted but still there.
+    total_tokens : tokens of the field as tantivy counts them for the average length; after a
+        merge of segments with deletes it is tantivy's estimate.
+    record : "basic", "freq" or "position": what the lists hold.
+    has_fieldnorms : whether the schema keeps lengths.
+    segment_ids : ids of the segments in the order of their documents.
+    bases : (n_segments + 1,) int64, the number of each segment's first document.
+    """
+
+    def __init__(self, schema: Schema, files: list[Files]) -> None:
+        self._files = files
+        self._parts = [_Dictionary(f, schema.record) for f in files]
+        self.record = next(name for name, n in RECORDS.items() if n == schema.record)
+        self.has_fieldnorms = schema.fieldnorms
+        self.segment_ids = tuple(f.name for f in files)
+        self.bases = np.cumsum([0, *(f.n_docs for f in files)], dtype=np.int64)
+        self.n_docs = int(self.bases[-1])
+        self.n_deleted = sum(f.n_deleted for f in files)
+        self.total_tokens = sum(part.tokens for part in self._parts)
+
+    @classmethod
+    def open(cls, path: str | Path, field: str, *, verify: bool = False) -> TantivyPostings:
+        """Map the index in folder `path` and check all but the lists and nodes themselves.
+
+        Those are checked when they are read, as far as they contradict themselves or the
+        dictionary. `verify` compares the CRC of every file used first: only then no change of a
+        byte goes unseen.
+
+        Raises
+        ------
+        UnsupportedFormat
+            Anything unknown or damaged.
+        FileNotFoundError
+            There is no ``meta.json``.
+        """
+        schema, found = open_files(Path(path), field, verify)
+        for files in found:
+            if files.alive is not None:
+                _alive(files, files.alive)
+        return cls(schema, found)
+
+    @property
+    def n_segments(self) -> int:
+        """Number of segments."""
+        return len(self._parts)
+
+    def alive(self) -> NDArray[np.bool_]:
+        """(n_docs,) whether each document is not deleted."""
+        out = np.ones(self.n_docs, bool)
+        for files, base in zip(self._files, self.bases, strict=False):
+            if files.alive is not None:
+                out[base : base + files.n_docs] = _alive(files, files.alive)
+        return out
+
+    def fieldnorms(self) -> U8:
+        """(n_docs,) ids of quantised lengths, places in `FIELD_LENGTHS`.
+
+        If the schema keeps none, all are 1, the constant that tantivy then scores with.
+        """
+        out = np.full(self.n_docs, CONSTANT, np.uint8)
+        for files, base in zip(self._files, self.bases, strict=False):
+            if files.fieldnorm is not None:
+                out[base : base + files.n_docs] = files.fieldnorm.data
+        return out
+
+    def lookup(self, terms: Sequence[bytes]) -> I64:
+        """(n_terms, n_segments) ordinals of terms in each segment's dictionary, -1 if absent."""
+        offsets = np.zeros(len(terms) + 1, np.int64)
+        np.cumsum([len(term) for term in terms], out=offsets[1:])
+        return self.lookup_columns(offsets, np.frombuffer(b"".join(terms), np.uint8).copy())
+
+    def lookup_columns(self, offsets: I64, data: U8) -> I64:
+        """As `lookup`, of terms in one array: term t is ``data[offsets[t]:offsets[t + 1]]``."""
+        out = np.empty((len(self._parts), offsets.size - 1), np.int64)
+        for part, row in zip(self._parts, out, strict=True):
+            part.lookup(offsets, data, row)
+        return np.ascontiguousarray(out.T)
+
+    def postings(self, ordinals: I64, threads: int = 1) -> Csr:
+        """Postings of terms over all segments; a term absent everywhere has none.
+
+        Parameters
+        ----------
+        ordinals : (n_terms, n_segments), see `lookup`.
+        threads : threads to decode with; the result does not depend on it.
+
+        Raises
+        ------
+        ValueError
+            Another shape, or an ordinal that a segment does not have.
+        UnsupportedFormat
+            A list contradicts the dictionary or itself.
+        """
+        ordinals = np.asarray(ordinals, np.int64)
+        if ordinals.ndim != 2 or ordinals.shape[1] != len(self._parts):
+            raise ValueError(f"ordinals {ordinals.shape}; expected (n, {len(self._parts)})")
+        return self._read(np.array(ordinals.T, order="C"), threads)
+
+    def _read(self, ordinals: I64, threads: int) -> Csr:
+        n_segments, n_terms = ordinals.shape
+        found = np.zeros((n_segments, 3, n_terms), np.int64)
+        for part, row, cells in zip(self._parts, ordinals, found, strict=True):
+            part.find(row, 0, n_terms, *cells)
+        ends = np.zeros(n_terms * n_segments + 1, np.int64)
+        np.cumsum(found[:, 0].T.ravel(), out=ends[1:])
+        places = np.array(ends[:-1].reshape(n_terms, n_segments).T, order="C")
+        offsets = ends[:: max(n_segments, 1)].copy() if n_segments else np.zeros(n_terms + 1, int)
+        csr = Csr(offsets, *np.empty((2, ends[-1]), np.int32))
+
+        def work(begin: int, end: int) -> None:
+            for s, part in enumerate(self._parts):
+                part.decode(int(self.bases[s]), begin, end, found[s], places[s], csr)
+
+        _split(work, offsets, threads)
+        return csr
+
+    def terms(self) -> tuple[I64, U8]:
+        """All distinct terms, ascending by their bytes.
+
+        Returns
+        -------
+        Offsets (n_terms + 1,) and bytes: term t is ``bytes[offsets[t]:offsets[t + 1]]``.
+        """
+        return self._union()[0]
+
+    def read_all(self, threads: int = 1) -> tuple[tuple[I64, U8], Csr]:
+        """The whole index: the terms as of `terms`, and the postings of each."""
+        terms, ordinals = self._union()
+        return terms, self._read(ordinals, threads)
+
+    def _union(self) -> tuple[tuple[I64, U8], I64]:
+        each = [part.terms() for part in self._parts]
+        if len(each) == 1:
+            return each[0], np.arange(each[0][0].size - 1, dtype=np.int64)[None]
+        firsts = np.cumsum([0, *(offsets.size - 1 for offsets, _ in each)], dtype=np.int64)
+        ends = np.zeros(firsts[-1] + 1, np.int64)
+        base = 0
+        for (offsets, data), first in zip(each, firsts, strict=False):
+            ends[first + 1 : first + offsets.size] = offsets[1:] + base
+            base += data.size
+        data = np.concatenate([np.empty(0, np.uint8), *(data for _, data in each)])
+        order = np.empty(ends.size - 1, np.int64)
+        ordinals = np.empty((len(each), order.size), np.int64)
+        heads = np.empty(len(each), np.int64)
+        n = unions.unite(firsts, ends, data, heads, order, ordinals)
+        picked, out = np.zeros(n + 1, np.int64), np.empty(data.size, np.uint8)
+        unions.pick_terms(order, n, ends, data, picked, out)
+        return (picked, out[: picked[n]]), np.ascontiguousarray(ordinals[:, :n])
+
+    def lengths(self, csr: Csr) -> I32:
+        """(n_docs,) exact lengths of documents in tokens, from the whole index's postings.
+
+        Each must lie where its field norm says, which no damaged list of a short document passes.
+
+        Raises
+        ------
+        ValueError
+            The field keeps no frequencies.
+        UnsupportedFormat
+            A length and a field norm contradict each other.
+        """
+        if self.record == "basic":
+            raise ValueError("the field has record 'basic'; expected one with frequencies")
+        out = np.zeros(self.n_docs, np.int32)
+        add_lengths(csr.docs, csr.tfs, out)
+        if self.has_fieldnorms:
+            wrong = np.flatnonzero(encode(np.maximum(out, 0)) != self.fieldnorms())
+            if wrong.size:
+                segment = self._files[np.searchsorted(self.bases, wrong[0], "right") - 1]
+                found = f"document {wrong[0]} of {out[wrong[0]]} tokens by its postings"
+                raise UnsupportedFormat(segment.name, found, "documents as long as their norms")
+        return out
+
+
+def _alive(files: Files, part: Part) -> NDArray[np.bool_]:
+    """Bits of one segment, as many of them 0 as ``meta.json`` says."""
+    bits = alive_bits(part.data, files.n_docs)
+    dead = bits.size - np.count_nonzero(bits)
+    if dead != files.n_deleted:
+        wanted = f"{files.n_deleted}, as meta.json says"
+        raise UnsupportedFormat(part.path, f"{dead} documents deleted", wanted)
+    return bits
+
+
+def _split(work: Callable[[int, int], None], offsets: I64, threads: int) -> None:
+    """Call ``work(begin, end)`` for contiguous parts of the terms, of equally many postings."""
+    n, total = offsets.size - 1, int(offsets[-1])
+    cuts = [0]
+    for k in range(1, threads):
+        cuts.append(max(cuts[-1], int(np.searchsorted(offsets, total * k // threads))))
+    cuts.append(n)
+    parts = [(a, b) for a, b in pairwise(cuts) if b > a]
+    if len(parts) <= 1:
+        work(0, n)
+        return
+    with ThreadPoolExecutor(len(parts)) as pool:
+        for done in [pool.submit(work, a, b) for a, b in parts]:
+            done.result()
