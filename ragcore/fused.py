@@ -46,6 +46,15 @@ class Settings:
         """Documents that the reader gets: `depth`, else what all manifests call `context_k`."""
         return self.depth or whole_number(common([one.manifest for one in lists], "context_k"))
 
+    def sentence(self, n_lists: int) -> str:
+        """How, on one line."""
+        how = f"rrf-k {self.rrf_k:g}" if self.method == "rrf" else f"normalise {self.normalise}"
+        weights = ", ".join(f"{weight:g}" for weight in self.weights)
+        cut = "all" if self.depth is None else str(self.depth)
+        return (
+            f"policy: method {self.method}, {how}, weights {weights}, lists {n_lists}, depth {cut}"
+        )
+
     def manifest(self, lists: Sequence[Channel]) -> dict[str, Any]:
         """What the fused run did, and what all its runs agree on."""
         manifests = [one.manifest for one in lists]
@@ -204,13 +213,17 @@ def assemble(
     text = not any(is_binary(one) for one in lists)
     if not text:
         pieces = [b.ids for b in blocks] + [b.list_ids for b in blocks if b.list_ids]
-        text = all(case_batch.is_text(case_batch.id_column(*ids, False)) for ids in pieces)
+        text = all(
+            case_batch.is_text(case_batch.id_column(ends, data, n, False))
+            for ends, data, n in pieces
+        )
     unrecorded = ~(cases.presence == HAS).any(1)
     scored = np.array([one.scored for one in lists])
     ranked, staged = [], []
     for block in blocks:
         part = slice(block.begin, block.end)
-        ids = case_batch.id_column(*block.ids, text)
+        ends, data, n = block.ids
+        ids = case_batch.id_column(ends, data, n, text)
         ranked.append(
             case_batch.ranked_lists(
                 counts[part], ids, arrow.numbers(block.scores), unrecorded[part]
@@ -218,7 +231,8 @@ def assemble(
         )
         if block.list_ids is None:
             continue
-        ids = case_batch.id_column(*block.list_ids, text)
+        ends, data, n = block.list_ids
+        ids = case_batch.id_column(ends, data, n, text)
         scores = arrow.numbers(block.list_scores)
         if not scored.all():
             known = np.repeat(np.tile(scored, block.end - block.begin), lengths[part].ravel())

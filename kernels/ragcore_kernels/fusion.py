@@ -52,6 +52,8 @@ PROBLEM, PROBLEM_LIST, PROBLEM_ROW, RANKED_BYTES, LIST_BYTES, RANKED_ROWS, LIST_
 STATE_FIELDS = 7
 
 _ONE = np.uint64(1)
+_UNRANKED = 0xFFFFFFFF  # the best rank, less 1, of a document without one
+_LEAST = 1e-300
 
 
 def reciprocals(weights: Any, k: float, longest: int) -> tuple[F64, F64]:
@@ -76,47 +78,57 @@ def reciprocals(weights: Any, k: float, longest: int) -> tuple[F64, F64]:
 
 
 @inline
-def _total(
-    ranks: I32, first: int, n_lists: int, high: F64, low: F64, terms: F64, starts: I64,
-    method: int, parts: F64, partials: F64,
-) -> tuple[float, int]:  # fmt: skip
-    """Fused score and best rank of the document whose ranks are ``ranks[first:]``."""
-    top, rest = 0.0, 0.0
-    held, best = np.int64(0), np.int64(2**62)
-    for c in range(n_lists):
-        rank = np.int64(ranks[first + c])
-        if rank == 0:
+def _add_list(ranks: Any, n: int, high: F64, low: F64, tops: F64, rests: F64, best: I64) -> None:
+    """Add w / (k + rank) of one list to n documents, rank 0 (and so nothing) where it lacks one."""
+    for e in range(n):
+        rank = np.int64(ranks[e])
+        tops[e], rests[e] = add_pair(tops[e], rests[e], high[rank], low[rank])
+        best[e] = min(best[e], (rank - 1) & _UNRANKED)
+
+
+@inline
+def _add_terms(ranks: Any, n: int, terms: F64, tops: F64, rests: F64, best: I64) -> None:
+    """Add the normalised scores of one list to n documents, 0 where it lacks one."""
+    for e in range(n):
+        tops[e], rests[e] = add_pair(tops[e], rests[e], terms[e], 0.0)
+        best[e] = min(best[e], (np.int64(ranks[e]) - 1) & _UNRANKED)
+
+
+@inline
+def _settle(
+    ranks: Any, n: int, high: F64, low: F64, terms: Any, method: int, tops: F64, rests: F64,
+    keys: F64, parts: F64, partials: F64,
+) -> None:  # fmt: skip
+    """Turn pairs into correctly rounded fused scores (in `tops`), and into keys of the order."""
+    n_lists = ranks.shape[0]
+    once = n_lists == 2 and method != RRF  # one addition, rounded once
+    for e in range(n):
+        if once or settled(tops[e], rests[e], n_lists):
+            tops[e] += rests[e]
             continue
-        held += 1
-        best = min(best, rank)
-        if method == RRF:
-            top, rest = add_pair(top, rest, high[c, rank], low[c, rank])
-        else:
-            top, rest = add_pair(top, rest, terms[starts[c] + rank - 1], 0.0)
-    total = top + rest
-    few = held == 1 or (held == 2 and method != RRF)  # one addition, rounded once
-    if not few and not settled(top, rest, held):
-        n = np.int64(0)
+        used = np.int64(0)
         for c in range(n_lists):
-            rank = np.int64(ranks[first + c])
-            if rank == 0:
-                continue
             if method == RRF:
-                parts[n] = high[c, rank]
-                parts[n + 1] = low[c, rank]
-                n += 2
+                parts[used] = high[c, ranks[c, e]]
+                parts[used + 1] = low[c, ranks[c, e]]
+                used += 2
             else:
-                parts[n] = terms[starts[c] + rank - 1]
-                n += 1
-        total = exact_few(parts, n, partials)
+                parts[used] = terms[c, e]
+                used += 1
+        tops[e] = exact_few(parts, used, partials)
     if method == COMBMNZ:
-        total *= held
-    return total, best
+        for e in range(n):
+            held = np.int64(0)
+            for c in range(n_lists):
+                held += ranks[c, e] > 0
+            tops[e] *= held
+    for e in range(n):
+        keys[e] = 1.0 / max(tops[e], _LEAST) if method == RRF else -tops[e]
 
 
 @inline
 def _agree(
-    members: I64, starts: I64, ranks: I32, n_lists: int, k: int, p: float, common: I64, out: Any,
+    members: I64, starts: I64, ranks: Any, n_lists: int, k: int, p: float, common: I64, out: Any,
 ) -> None:  # fmt: skip
     """`overlap.agreement` of every pair of lists (0, 1), (0, 2), ... (1, 2), ..."""
     pair = np.int64(0)
@@ -127,7 +139,7 @@ def _agree(
             for d in range(max(n_a, n_b) + 1):
                 common[d] = 0
             for i in range(n_a):
-                rank = np.int64(ranks[members[starts[a] + i] * n_lists + b])
+                rank = np.int64(ranks[b, members[starts[a] + i]])
                 if 0 < rank <= n_b:
                     common[max(rank, i + 1)] += 1
             agreement(common, n_a, n_b, k, p, out[pair])
@@ -195,9 +207,11 @@ def fuse_cases(
     order, spare = np.empty(most, np.int64), np.empty(most, np.int64)
     entries = np.empty((most, 2), np.int64)
     entry_hashes = np.empty(most, np.uint64)
-    ranks = np.empty(most * n_lists, np.int32)
-    members, raw, terms = np.empty(most, np.int64), np.empty(most), np.empty(most)
-    totals, keys, best = np.empty(most), np.empty(most), np.empty(most, np.int64)
+    ranks = np.empty((n_lists, most), np.int32)
+    terms = np.empty((n_lists, most if method != RRF else np.int64(0)))
+    members, raw, scaled = np.empty(most, np.int64), np.empty(most), np.empty(most)
+    totals, rests, keys = np.empty(most), np.empty(most), np.empty(most)
+    best = np.empty(most, np.int64)
     cuts = np.empty(power_above(most) + 1, np.int64)
     starts = np.zeros(n_lists + 1, np.int64)
     parts, partials = np.empty(2 * n_lists), np.empty(2 * n_lists + 1)
@@ -214,6 +228,8 @@ def fuse_cases(
         size = power_above(2 * rows + 2)
         mask = np.uint64(size - 1)
         slots[:size] = 0
+        for c in range(n_lists):
+            ranks[c, :rows] = 0
         n = np.int64(0)
         for c in range(n_lists):
             t = q * n_lists + c
@@ -243,26 +259,33 @@ def fuse_cases(
                     entries[e, 0] = a
                     entries[e, 1] = a_size
                     entry_hashes[e] = h
-                    for other in range(n_lists):
-                        ranks[e * n_lists + other] = 0
-                elif ranks[e * n_lists + c] > 0:
+                elif ranks[c, e] > 0:
                     continue
                 members[at] = e
                 raw[at] = row_scores[row]
                 at += 1
-                ranks[e * n_lists + c] = at - first
+                ranks[c, e] = at - first
             starts[c + 1] = at
             lengths[t, 0] = at - first
             lengths[t, 1] = n_rows - (at - first)
-            if method != RRF and not normalise(raw, first, at, weights[c], how, terms):
+            if method == RRF:
+                continue
+            if not normalise(raw, first, at, weights[c], how, scaled):
                 row = table[segments[offsets[t], 0], 7] + segments[offsets[t], 1]
                 state[PROBLEM], state[PROBLEM_LIST], state[PROBLEM_ROW] = INFINITE_SCORE, t, row
                 return
-        for e in range(n):
-            totals[e], best[e] = _total(
-                ranks, e * n_lists, n_lists, high, low, terms, starts, method, parts, partials
-            )
-            keys[e] = 1.0 / max(totals[e], 1e-300) if method == RRF else -totals[e]
+            terms[c, :rows] = 0.0
+            for i in range(first, at):
+                terms[c, members[i]] = scaled[i]
+        totals[:n] = 0.0
+        rests[:n] = 0.0
+        best[:n] = _UNRANKED
+        for c in range(n_lists):
+            if method == RRF:
+                _add_list(ranks[c], n, high[c], low[c], totals, rests, best)
+            else:
+                _add_terms(ranks[c], n, terms[c], totals, rests, best)
+        _settle(ranks, n, high, low, terms, method, totals, rests, keys, parts, partials)
         wanted = min(n, settings[DEPTH])
         sort_entries(entries, totals, best, n, wanted, keys, cuts, order, spare)
         for i in range(wanted):
