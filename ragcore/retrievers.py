@@ -15,6 +15,7 @@ import numpy as np
 from ragcore.filters import Eligibility, Mask
 from ragcore.index.opened import Index
 from ragcore_kernels.bm25 import Scorer
+from ragcore_kernels.knn_lists import ordered
 from ragcore_kernels.layout import F64, I64
 
 BM25, DENSE, DENSE_EXACT = "bm25", "dense", "dense_exact"
@@ -37,6 +38,10 @@ class Ranked:
     rows: list[Any]
     scores: list[Any]
     duration_us: F64
+
+    def head(self, n: int) -> Ranked:
+        """The same of the first n questions."""
+        return Ranked(self.rows[:n], self.scores[:n], self.duration_us[:n])
 
     @staticmethod
     def empty(n: int) -> Ranked:
@@ -186,7 +191,7 @@ class Approximate:
                 out[q, : near.size], counts[q] = near, near.size
             todo = np.array(left, np.int64)
             want *= 4
-        scores = self.index.exact.rescore(queries, out, counts)
+        out, scores = ordered(self.index.exact, queries, out, counts)
         return out, scores, counts
 
 

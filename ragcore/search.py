@@ -144,8 +144,10 @@ def search(
     notes = list(eligibility.notes)
     final = found[names[0]]
     if len(names) > 1:
+        if n:
+            fused_lists(index, found, settings, 1)
         began = clock()
-        final, said = fused_lists(index, questions, found, settings)
+        final, said = fused_lists(index, found, settings, n)
         stages[FUSED] = np.full(n, (clock() - began) / 1000 / max(n, 1))
         found[FUSED] = final
         notes += said
@@ -279,9 +281,10 @@ def _noticed(
             f"narrow fusion: channels give candidate-k {settings.candidate_k} rows and the context "
             f"takes {settings.context_k}: fusion can only reorder what any channel would show"
         )
-    how = "nearest rank" if settings.timing == "each" else "shares of a batch, not latencies"
     for stage, spent in stages.items():
         if n:
+            alone = settings.timing == "each" and stage not in ("embed", FUSED)
+            how = "nearest rank" if alone else "share of a batch, not a latency"
             middle, high = (nearest_rank(spent, q) / 1000 for q in (0.5, 0.95))
             notes.append(f"{stage}: p50 {middle:.3f} ms, p95 {high:.3f} ms ({how}, n = {n})")
     return notes

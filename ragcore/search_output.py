@@ -19,17 +19,19 @@ if TYPE_CHECKING:
 
 
 def fused_lists(
-    index: Index, questions: Questions, found: dict[str, Ranked], settings: Settings
+    index: Index, found: dict[str, Ranked], settings: Settings, n: int
 ) -> tuple[Ranked, list[str]]:
-    """The channels of every question fused, whole lists in; and what fusion has to say."""
+    """The channels of the first `n` questions fused, whole lists in; what fusion says of them."""
     from ragcore.fuse import fuse
 
+    if n == 0:
+        return Ranked.empty(0), []
     tables = []
     for name, ranked in found.items():
         manifest = {b"ragcore.manifest": json.dumps({"run": name}).encode()}
         table = pa.table({
-            "case_id": pa.array([str(i) for i in range(len(questions))]),
-            "ranked": _lists(index, ranked, schema.RANKED_ITEM),
+            "case_id": pa.array([str(i) for i in range(n)], pa.string()),
+            "ranked": _lists(index, ranked.head(n), schema.RANKED_ITEM),
         })  # fmt: skip
         tables.append(table.replace_schema_metadata(manifest))
     fused = fuse(
@@ -37,16 +39,16 @@ def fused_lists(
         weights=None if settings.weights is None else list(settings.weights),
         normalise=settings.normalise, stages=False,
     )  # fmt: skip
-    out = Ranked.empty(len(questions))
+    out = Ranked.empty(n)
     lists = fused.table["ranked"].combine_chunks()
     flat = lists.flatten()
     rows = np.array([index.row_of[name] for name in flat.field("id").to_pylist()], np.int32)
     scores = flat.field("score").to_numpy(zero_copy_only=False).astype(np.float64)
-    ends = np.cumsum([0, *(len(v) if v else 0 for v in lists.to_pylist())])
+    ends = lists.offsets.to_numpy() - lists.offsets[0].as_py() if len(lists) else [0]
     for i, name in enumerate(fused.table["case_id"].to_pylist()):
         at = int(name)
         out.rows[at], out.scores[at] = rows[ends[i] : ends[i + 1]], scores[ends[i] : ends[i + 1]]
-    return out, []
+    return out, [note for note in fused.notes if "Jaccard" in note]
 
 
 def _lists(index: Index, ranked: Ranked, item: pa.DataType, limit: int | None = None) -> pa.Array:

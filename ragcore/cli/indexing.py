@@ -129,10 +129,10 @@ def _build(chunks: Path | None, path: Path, given: dict[str, Any], progress: Any
         given["M"], given["ef_construction"], given["seed"], given["build_threads"]
     )
     read = read_chunks(chunks)
-    embedding = _vectors(read, path, given, progress)
+    embedding, model = _vectors(read, path, given, progress)
     options = Options(
         analyzer, given["k1"], given["b"], given["variant"], given["lengths"], embedding,
-        given["metric"], given["hnsw"], graph,
+        model, given["metric"], given["hnsw"], graph,
     )  # fmt: skip
     return build(read, path, options, progress)
 
@@ -146,17 +146,20 @@ def _change(chunks: Path | None, path: Path, given: dict[str, Any], progress: An
     if chunks is not None:
         read = read_chunks(chunks)
         was = open_index(path)
-        if was.has_vectors and was.options.embedding not in ("column", "file", ""):
-            given = given | {"embed": given["embed"] or was.options.embedding}
+        own = was.options
+        if given["vectors"] is None and own.embedding not in ("column", "file", ""):
+            given = given | {"embed": given["embed"] or own.embedding}
         if was.has_vectors:
-            _vectors(read, path, given, progress)
+            _vectors(read, path, given, progress, own.model)
     return change(
         path, read, list(given["delete"]), replace_existing=given["over"], progress=progress
     )
 
 
-def _vectors(chunks: Any, path: Path, given: dict[str, Any], progress: Any) -> str:
-    """Give the chunks their vectors; how they came about."""
+def _vectors(
+    chunks: Any, path: Path, given: dict[str, Any], progress: Any, model: str = ""
+) -> tuple[str, str]:
+    """Give the chunks their vectors; how they came about, and the identity of the model."""
     from ragcore.errors import UsageError
 
     if given["vectors"] is not None and given["embed"] is not None:
@@ -165,18 +168,18 @@ def _vectors(chunks: Any, path: Path, given: dict[str, Any], progress: Any) -> s
         from ragcore.questions import vectors_by_id
 
         chunks.vectors = vectors_by_id(given["vectors"], chunks.ids.to_pylist())
-        return "file"
+        return "file", ""
     if given["embed"] is not None:
-        from ragcore.embedding import embed_texts
+        from ragcore.cli.embedding import cache_of, embedded
 
         if chunks.texts is None:
             raise UsageError(f"{chunks.where} has no column text to embed", "add it")
-        cache = given["embed_cache"] or path.with_name(f"{path.name}.embeddings")
-        chunks.vectors, name = embed_texts(
-            given["embed"], chunks.sources(), "passage", cache, progress
-        )
-        return name
-    return "column" if chunks.vectors is not None else ""
+        chunks.vectors, name = embedded(
+            given["embed"], chunks.sources(), "passage", cache_of(path, given["embed_cache"]),
+            progress, model,
+        )  # fmt: skip
+        return given["embed"], name
+    return ("column" if chunks.vectors is not None else ""), ""
 
 
 def _check(path: Path) -> None:

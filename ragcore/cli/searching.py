@@ -112,9 +112,10 @@ def search(
     found = run(opened, questions, settings, name=given["name"] or _stem(output),
                 embed=_embed(index, opened, given))  # fmt: skip
     if found.lexical is not None:
-        from ragcore.vocabulary import audit_lexical
+        from ragcore.vocabulary import audit
 
-        say_notes(audit_lexical(found.lexical))
+        known = found.lexical.known
+        say_notes(audit(found.lexical.texts, opened.options.analyzer, known).lines())
     say_notes(found.notes)
     from ragcore.report.table import whole_file, write_arrow
 
@@ -184,15 +185,15 @@ def _questions(cases: Path, opened: Any, given: dict[str, Any]) -> Any:
 
 def _embed(index: Path, opened: Any, given: dict[str, Any]) -> Any:
     """What embeds questions: as the index was embedded, or as asked; None if neither."""
-    own = opened.options.embedding if opened.has_vectors else ""
-    model = given["embed"] or (own if own not in ("", "column", "file") else None)
-    if model is None:
+    own = opened.options
+    model = given["embed"] or (own.embedding if own.embedding not in ("column", "file") else "")
+    if not model:
         return None
-    cache = given["embed_cache"] or index.with_name(f"{index.name}.embeddings")
 
     def embed(texts: list[str]) -> Any:
-        from ragcore.embedding import embed_texts
+        from ragcore.cli.embedding import cache_of, embedded
 
-        return embed_texts(model, texts, "question", cache)[0]
+        cache = cache_of(index, given["embed_cache"])
+        return embedded(model, texts, "question", cache, None, own.model)[0]
 
     return embed

@@ -33,7 +33,8 @@ class Options:
     ----------
     analyzer : of documents and questions.
     k1, b, variant, lengths : of BM25, for whoever does not say otherwise when searching.
-    embedding : how vectors came about: "column", or the name of an embedder; "" for none.
+    embedding, model : how vectors came about: "column", "file", or the spec of an embedder and the
+        identity that it had; "" for none.
     metric : of dense search.
     hnsw : whether a graph is built; None = where there are vectors and hnswlib is installed.
     graph : how.
@@ -45,6 +46,7 @@ class Options:
     variant: str = "tantivy"
     lengths: str = "exact"
     embedding: str = ""
+    model: str = ""
     metric: str = "cosine"
     hnsw: bool | None = None
     graph: dense.Settings = field(default_factory=dense.Settings)
@@ -97,7 +99,8 @@ def options_of(manifest: dict[str, Any]) -> Options:
     settings = {k: graph[k] for k in ("M", "ef_construction", "seed", "threads") if k in graph}
     base = Options(
         Analyzer.parse(words["analyzer"]) if words else Analyzer(),
-        embedding=vectors.get("embedding", ""), metric=vectors.get("metric", "cosine"),
+        embedding=vectors.get("embedding", ""), model=vectors.get("model", ""),
+        metric=vectors.get("metric", "cosine"),
         hnsw=bool(graph), graph=dense.Settings(**settings),
     )  # fmt: skip
     named = {k: words[k] for k in ("k1", "b", "variant", "lengths") if k in words}
@@ -221,7 +224,7 @@ def dense_part(
     out: dict[str, Any] = {
         "dense": {
             "dim": int(vectors.shape[1]), "dtype": vectors.dtype.name, "metric": options.metric,
-            "embedding": options.embedding, "n_zero": zero,
+            "embedding": options.embedding, "model": options.model, "n_zero": zero,
         }
     }  # fmt: skip
     if graph is not None:

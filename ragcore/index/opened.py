@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from ragcore_kernels.knn import ExactIndex
 
 from ragcore.errors import InputError, UsageError
 from ragcore.index import dense, store
 from ragcore.index import manifest as manifests
 from ragcore.index.build import Options, options_of, read_documents
 from ragcore.index.chunks import read_chunks
+from ragcore_kernels.knn import ExactIndex
 
 
 class Index:
@@ -105,7 +105,8 @@ class Index:
     @cached_property
     def exact(self) -> ExactIndex:
         """Exact search over the vectors."""
-        return ExactIndex(self.vectors, self.options.metric)
+        # A mapped float16 matrix would be widened again for every question.
+        return ExactIndex(np.ascontiguousarray(self.vectors, np.float32), self.options.metric)
 
     @cached_property
     def graph(self) -> dense.Graph:
