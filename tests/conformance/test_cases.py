@@ -7,16 +7,23 @@ from pathlib import Path
 import pytest
 
 import reference
-from conformance import cases_io, cases_metrics, cases_runtime, cases_statistics, shapes
+from conformance import (
+    cases_io,
+    cases_metrics,
+    cases_runtime,
+    cases_search,
+    cases_statistics,
+    shapes,
+)
 from conformance.registry import HANDLERS, check_plain, is_plain
 from conformance.shapes import Case
 
-MODULES = (cases_io, cases_metrics, cases_runtime, cases_statistics)
+MODULES = (cases_io, cases_metrics, cases_runtime, cases_search, cases_statistics)
 """Imported for what they register."""
 
 CASES = {case["id"]: case for case in shapes.load("cases.jsonl")}
 
-AREAS = ("io.trec", "io.arrow", "io.import", "cli.json", "cli.gate")
+AREAS = ("io.trec", "io.arrow", "io.import", "cli.json", "cli.gate", "bm25", "tantivy")
 
 
 def is_covered(case: Case) -> bool:
@@ -28,8 +35,6 @@ COVERED = [case for case in CASES.values() if is_covered(case)]
 
 NOT_YET_BY_AREA = {
     "io.beir": (51, 52, 53, 54, 55),
-    "bm25": (68, 70, 71, 72, 73, 74),
-    "tantivy": (75, 77, 78, 79, 80),
     "ann.audit": (81, 83, 85, 87, 88, 89, 90),
     "fusion.rrf": (91, 93, 95),
     "fusion.norm": (94,),
@@ -58,7 +63,7 @@ def test_case__is_met(case: Case, tmp_path: Path) -> None:
 def test_cases__are_handled_or_not_yet_applicable() -> None:
     assert {name for name, case in CASES.items() if not is_covered(case)} == NOT_YET
     assert set(HANDLERS) <= {case["id"] for case in COVERED}
-    assert len(COVERED) == 71
+    assert len(COVERED) == 82
     assert len(CASES) == 129
 
 
