@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ragcore.index.opened import Index
 from ragcore.questions import Questions
 
 VALID_AT, ACL = "valid_at", "acl"
+_EPOCH = date(1970, 1, 1).toordinal()
 _NEVER, _ALWAYS = np.iinfo(np.int32).max, np.iinfo(np.int32).min
 Mask = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -163,10 +165,9 @@ def _word(value: Any) -> str:
 
 def _day(value: Any, where: str) -> int:
     """A date as days since 1970."""
-    try:
-        return int(pa.scalar(value).cast(pa.date32()).cast(pa.int32()).as_py())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise UsageError(f"{where}: as_of {value!r} is no date", "write dates as date32") from None
+    if not isinstance(value, date):
+        raise UsageError(f"{where}: as_of {value!r} is no date", "write dates as date32")
+    return date.toordinal(value) - _EPOCH
 
 
 def _days(documents: pa.Table, name: str, absent: int) -> np.ndarray[Any, Any]:

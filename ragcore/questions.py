@@ -28,7 +28,8 @@ class Questions:
     where, suite : the file; the suite that it is of, if it is of one.
     table : all columns, as they came.
     case_ids, langs : of every row; None where the column or the value is missing.
-    texts : of every row, or None without such a column (vectors alone can be searched with).
+    texts, asked : of every row, and the column they are in; None without one (vectors alone can be
+        searched with).
     vectors : (n, d) float32, or None without such a column.
     """
 
@@ -38,6 +39,7 @@ class Questions:
     case_ids: list[str]
     langs: list[str | None]
     texts: list[str] | None
+    asked: str | None
     vectors: np.ndarray[Any, Any] | None
 
     def __len__(self) -> int:
@@ -96,7 +98,7 @@ def read_questions(source: Any, split: str | None = None) -> Questions:
             where, f"columns {', '.join(table.column_names)}",
             f"one of {', '.join(QUESTION_NAMES)}, or {VECTOR}", "name the column question",
         )  # fmt: skip
-    return Questions(where, suite, table, case_ids, langs, texts, vectors)
+    return Questions(where, suite, table, case_ids, langs, texts, asked, vectors)
 
 
 def _read(path: Path) -> pa.Table:
@@ -126,7 +128,7 @@ def _of_split(where: str, table: pa.Table, split: str) -> pa.Table:
     if not kept:
         there = sorted({str(v) for v in _plain(table["split"])})
         raise InputError(where, f"splits {', '.join(there)}", f"cases of split {split!r}")
-    return table.take(pa.array(kept, pa.int64()))
+    return table.take(arrow.numbers(np.array(kept, np.int64)))
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:

@@ -15,7 +15,6 @@ import numpy as np
 from ragcore.filters import Eligibility, Mask
 from ragcore.index.opened import Index
 from ragcore_kernels.bm25 import Scorer
-from ragcore_kernels.knn_lists import ordered
 from ragcore_kernels.layout import F64, I64
 
 BM25, DENSE, DENSE_EXACT = "bm25", "dense", "dense_exact"
@@ -191,6 +190,8 @@ class Approximate:
                 out[q, : near.size], counts[q] = near, near.size
             todo = np.array(left, np.int64)
             want *= 4
+        from ragcore_kernels.knn_lists import ordered
+
         out, scores = ordered(self.index.exact, queries, out, counts)
         return out, scores, counts
 

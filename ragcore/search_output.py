@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
+from ragcore.formats.arrow import numbers, texts
 from ragcore.index.opened import Index
 from ragcore.questions import Questions
 from ragcore.retrievers import Ranked
@@ -29,10 +30,9 @@ def fused_lists(
     tables = []
     for name, ranked in found.items():
         manifest = {b"ragcore.manifest": json.dumps({"run": name}).encode()}
-        table = pa.table({
-            "case_id": pa.array([str(i) for i in range(n)], pa.string()),
-            "ranked": _lists(index, ranked.head(n), schema.RANKED_ITEM),
-        })  # fmt: skip
+        lists = _lists(index, ranked.head(n), schema.RANKED_ITEM)
+        cases = texts([str(i) for i in range(n)])
+        table = pa.Table.from_arrays([cases, lists], names=["case_id", "ranked"])
         tables.append(table.replace_schema_metadata(manifest))
     fused = fuse(
         tables, method=settings.method, rrf_k=settings.rrf_k,
@@ -58,12 +58,12 @@ def _lists(index: Index, ranked: Ranked, item: pa.DataType, limit: int | None = 
     np.cumsum([len(r) for r in rows], out=offsets[1:])
     flat = np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64)
     scores = np.concatenate([np.empty(0), *(s[:limit] for s in ranked.scores)])
-    return pa.ListArray.from_arrays(pa.array(offsets), _items(index, flat, scores, item))
+    return pa.ListArray.from_arrays(numbers(offsets), _items(index, flat, scores, item))
 
 
 def _items(index: Index, rows: Any, scores: Any, item: pa.DataType) -> pa.Array:
     """Structs of a kind that schema names, for chunks by row."""
-    taken = pa.array(rows)
+    taken = numbers(rows)
     documents = index.documents
     parts: list[pa.Array] = []
     fields = [item.field(i) for i in range(item.num_fields)]
@@ -71,7 +71,7 @@ def _items(index: Index, rows: Any, scores: Any, item: pa.DataType) -> pa.Array:
         if one.name == "id":
             column: Any = index.ids.take(taken).cast(pa.string())
         elif one.name == "score":
-            column = pa.array(scores, pa.float64())
+            column = numbers(scores)
         elif one.name in documents.column_names:
             column = documents[one.name].combine_chunks().take(taken)
             if pa.types.is_dictionary(column.type):
@@ -92,18 +92,21 @@ def _stage_map(index: Index, found: dict[str, Ranked], n: int) -> pa.Array:
     )  # fmt: skip
     lists = _lists(index, merged, schema.STAGE_ITEM)
     offsets = np.arange(n + 1, dtype=np.int32) * len(names)
-    return pa.MapArray.from_arrays(pa.array(offsets), pa.array(names * n, pa.string()), lists)
+    return pa.MapArray.from_arrays(numbers(offsets), texts(names * n), lists)
 
 
 def _timings(stages: dict[str, F64], n: int) -> pa.Array:
     """Durations of every stage, and of all of them; they ran one after the other."""
-    kind = schema.RUNS.field("timings").type
     whole = stages | {"end_to_end": sum(stages.values(), np.zeros(n))}
-    rows = [
-        [{"stage": name, "duration_us": round(float(spent[i]))} for name, spent in whole.items()]
-        for i in range(n)
-    ]
-    return pa.array(rows, kind)
+    spent = np.stack(list(whole.values()), 1).ravel().round().astype(np.int64)
+    given = {"stage": texts(list(whole) * n), "duration_us": numbers(spent)}
+    item = schema.RUNS.field("timings").type.value_type
+    fields = [item.field(i) for i in range(item.num_fields)]
+    parts = [given.get(one.name, pa.nulls(n * len(whole), one.type)) for one in fields]
+    offsets = np.arange(n + 1, dtype=np.int32) * len(whole)
+    return pa.ListArray.from_arrays(
+        numbers(offsets), pa.StructArray.from_arrays(parts, fields=fields)
+    )
 
 
 def run_table(
@@ -118,24 +121,30 @@ def run_table(
     """The case batch of a search: columns of `schema.RUNS`, the manifest in its metadata."""
     n = len(questions)
     context = schema.RUNS.field("context").type.value_type
-    columns: dict[str, pa.Array] = {"case_id": pa.array(questions.case_ids, pa.string())}
+    states = ["ready" if len(rows) else "no_evidence" for rows in final.rows]
+    columns: dict[str, Any] = {"case_id": texts(questions.case_ids)}
     if any(lang is not None for lang in questions.langs):
-        columns["lang"] = pa.array(questions.langs, pa.string()).cast(schema.DICT)
-    if questions.texts is not None:
-        columns["query"] = pa.array(questions.texts, pa.large_string())
+        columns["lang"] = questions.table["lang"].combine_chunks()
+    if questions.asked is not None:
+        columns["query"] = questions.table[questions.asked].combine_chunks()
     columns |= {
         "ranked": _lists(index, final, schema.RANKED_ITEM),
         "stages": _stage_map(index, found, n),
         "context": _lists(index, final, context, context_k),
-        "context_state": pa.array(
-            ["ready" if len(rows) else "no_evidence" for rows in final.rows], pa.string()
-        ).cast(schema.DICT),
+        "context_state": texts(states),
         "timings": _timings(stages, n),
-        "index_generation": pa.array([index.generation] * n, pa.string()),
+        "index_generation": texts([index.generation] * n),
     }
     fields = [schema.RUNS.field(name) for name in columns]
     said = json.dumps(manifest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     kind = pa.schema(fields, {schema.MANIFEST_KEY: said.encode()})
     return pa.Table.from_arrays(
-        [column.cast(kind.field(name).type) for name, column in columns.items()], schema=kind
+        [_cast(column, kind.field(name).type) for name, column in columns.items()], schema=kind
     )
+
+
+def _cast(column: Any, kind: pa.DataType) -> Any:
+    """A column as `kind`; dictionaries by way of their values."""
+    if pa.types.is_dictionary(column.type) and column.type != kind:
+        column = column.cast(column.type.value_type)
+    return column if column.type == kind else column.cast(kind)

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore.analysis import Analyzer
-from ragcore.index import dense
-from ragcore.index.build import Options, build
+from ragcore.index.build import build
 from ragcore.index.chunks import read_chunks
 from ragcore.index.opened import Index, open_index
+from ragcore.index.options import GraphSettings, Options
 from ragcore.questions import Questions, read_questions
 from ragcore.search import Settings, search
 
@@ -41,11 +41,11 @@ def make(
     path: Path, texts: dict[str, str] | None = None, vectors: dict[str, Any] | None = None,
     *, columns: dict[str, Any] | None = None, **options: Any,
 ) -> Index:  # fmt: skip
-    """Build an index and open it; `options` are those of `Options`, and of `dense.Settings`."""
+    """Build an index and open it; `options` are those of `Options`, and of `GraphSettings`."""
     graph = {k: options.pop(k) for k in ("M", "ef_construction", "seed", "threads") if k in options}
     table = chunk_table(texts, vectors, **(columns or {}))
     embedding = "column" if vectors is not None else ""
-    settings = {"analyzer": PLAIN, "embedding": embedding, "graph": dense.Settings(**graph)}
+    settings = {"analyzer": PLAIN, "embedding": embedding, "graph": GraphSettings(**graph)}
     build(read_chunks(table), path, Options(**(settings | options)))
     return open_index(path)
 

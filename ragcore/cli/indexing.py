@@ -118,14 +118,14 @@ def index(chunks: Path | None, path: Path, **given: Any) -> None:
 
 def _build(chunks: Path | None, path: Path, given: dict[str, Any], progress: Any) -> Any:
     from ragcore.analysis import analyzer_for
-    from ragcore.index import dense
-    from ragcore.index.build import Options, build
+    from ragcore.index.build import build
     from ragcore.index.chunks import read_chunks
+    from ragcore.index.options import GraphSettings, Options
 
     analyzer = analyzer_for(
         given["analyzer"], stem=given["stem"], stop=given["stop"], segmenter=given["segmenter"]
     )
-    graph = dense.Settings(
+    graph = GraphSettings(
         given["M"], given["ef_construction"], given["seed"], given["build_threads"]
     )
     read = read_chunks(chunks)

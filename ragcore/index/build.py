@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,45 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import __version__
-from ragcore.analysis import Analyzer
 from ragcore.errors import InputError, UsageError
 from ragcore.index import dense, lexical, store
 from ragcore.index import manifest as manifests
 from ragcore.index.chunks import Chunks
-from ragcore.index.lexical import Progress, no_progress
+from ragcore.index.options import DOCUMENTS, METRICS, Options
+from ragcore.progress import Progress, no_progress
 from ragcore_kernels import terms
 from ragcore_kernels.bm25 import Collection
 from ragcore_kernels.layout import I64
-
-DOCUMENTS = "documents.arrow"
-METRICS = ("cosine", "ip", "l2")
-
-
-@dataclass(frozen=True)
-class Options:
-    """How an index is built; appending keeps what the index was built with.
-
-    Attributes
-    ----------
-    analyzer : of documents and questions.
-    k1, b, variant, lengths : of BM25, for whoever does not say otherwise when searching.
-    embedding, model : how vectors came about: "column", "file", or the spec of an embedder and the
-        identity that it had; "" for none.
-    metric : of dense search.
-    hnsw : whether a graph is built; None = where there are vectors and hnswlib is installed.
-    graph : how.
-    """
-
-    analyzer: Analyzer
-    k1: float = 1.2
-    b: float = 0.75
-    variant: str = "tantivy"
-    lengths: str = "exact"
-    embedding: str = ""
-    model: str = ""
-    metric: str = "cosine"
-    hnsw: bool | None = None
-    graph: dense.Settings = field(default_factory=dense.Settings)
 
 
 @dataclass(frozen=True)
@@ -73,6 +43,7 @@ def build(
     """
     index = Path(path)
     notes = list(chunks.notes)
+    check_metric(options.metric)
     with manifests.new_folder(index) as folder:
         parts: dict[str, Any] = {}
         if chunks.texts is not None:
@@ -91,29 +62,6 @@ def build(
         write_documents(folder, chunks.documents)
         manifest = {"engine": __version__, "corpus": corpus_part(chunks), **parts}
         return Built(index, manifests.publish(index, folder, manifest), notes)
-
-
-def options_of(manifest: dict[str, Any]) -> Options:
-    """The options that an index was built with, from its manifest."""
-    words, vectors, graph = (manifest.get(n) or {} for n in ("lexical", "dense", "hnsw"))
-    settings = {k: graph[k] for k in ("M", "ef_construction", "seed", "threads") if k in graph}
-    base = Options(
-        Analyzer.parse(words["analyzer"]) if words else Analyzer(),
-        embedding=vectors.get("embedding", ""), model=vectors.get("model", ""),
-        metric=vectors.get("metric", "cosine"),
-        hnsw=bool(graph), graph=dense.Settings(**settings),
-    )  # fmt: skip
-    named = {k: words[k] for k in ("k1", "b", "variant", "lengths") if k in words}
-    return replace(base, **named)
-
-
-def read_documents(folder: Path) -> pa.Table:
-    """The documents of an index, mapped: one row each, in the order of ties."""
-    try:
-        return pa.ipc.open_file(pa.memory_map(str(folder / DOCUMENTS))).read_all()
-    except (pa.ArrowInvalid, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(folder / DOCUMENTS, reason, "a table", "build the index again") from None
 
 
 def write_documents(folder: Path, documents: pa.Table) -> None:

@@ -12,20 +12,19 @@ import pyarrow as pa
 
 from ragcore import __version__
 from ragcore.errors import InputError
+from ragcore.formats import arrow
 from ragcore.index import dense, lexical, store
 from ragcore.index import manifest as manifests
 from ragcore.index.build import (
     Built,
-    Options,
     corpus_part,
     dense_part,
     lexical_part,
-    options_of,
-    read_documents,
     write_documents,
 )
 from ragcore.index.chunks import Chunks
-from ragcore.index.lexical import Progress, no_progress
+from ragcore.index.options import Options, options_of, read_documents
+from ragcore.progress import Progress, no_progress
 from ragcore_kernels.layout import I64
 
 
@@ -122,7 +121,7 @@ def _plan(
         )  # fmt: skip
     gone = {*doomed, *both}
     kept = [row for row, name in enumerate(old_ids) if name not in gone]
-    table = documents.take(pa.array(kept, pa.int64()))
+    table = documents.take(arrow.numbers(np.array(kept, np.int64)))
     if chunks is not None:
         table = pa.concat_tables([table, chunks.documents], promote_options="permissive")
     encoded = [name.encode() for name in table["chunk_id"].to_pylist()]
@@ -132,7 +131,7 @@ def _plan(
     row_of = np.full(len(old_ids), -1, np.int64)
     row_of[kept] = place[: len(kept)]
     return _Plan(
-        table.take(pa.array(order)).combine_chunks(), row_of, place[len(kept) :],
+        table.take(arrow.numbers(order)).combine_chunks(), row_of, place[len(kept) :],
         np.arange(len(new_ids), dtype=np.int64), sorted(gone),
     )  # fmt: skip
 

@@ -10,8 +10,8 @@ import numpy as np
 from ragcore.errors import InputError
 from ragcore.index import lexical, store
 from ragcore.index.build import renumbered
-from ragcore.index.lexical import Progress, no_progress
 from ragcore.index.opened import open_index
+from ragcore.progress import Progress, no_progress
 
 
 def check_index(path: Path, progress: Progress = no_progress) -> Iterator[str]:

@@ -152,7 +152,7 @@ def read_chunks(source: Any) -> Chunks:
             [pa.field("chunk_id", pa.large_string()), *(table.schema.field(c) for c in kept)]
         ),
     )
-    documents = whole.take(pa.array(order)).combine_chunks()
+    documents = whole.take(arrow.numbers(order)).combine_chunks()
     notes = [f"{len(tombstones)} deleted chunks are not indexed"] if tombstones else []
     return Chunks(where, documents, titles, texts, vectors, tombstones, metadata, notes)
 
@@ -200,17 +200,17 @@ def _live(table: pa.Table, ids: pa.ChunkedArray) -> tuple[I64, list[str]]:
     if DELETED not in table.column_names:
         return rows, []
     gone = np.array([bool(flag) for flag in table[DELETED].to_pylist()], np.bool_)
-    return rows[~gone], ids.take(pa.array(rows[gone])).to_pylist()
+    return rows[~gone], ids.take(arrow.numbers(rows[gone])).to_pylist()
 
 
 def _order(where: str, ids: pa.ChunkedArray, live: I64) -> I64:
     """Rows by id, descending byte-wise; an id that stands twice is refused."""
-    names = ids.take(pa.array(live)).combine_chunks()
+    names = ids.take(arrow.numbers(live)).combine_chunks()
     by_id = pc.sort_indices(  # pyright: ignore[reportAttributeAccessIssue]
         names, sort_keys=[("", "descending")]
     ).to_numpy()
     order = live[by_id]
-    ranked = names.take(pa.array(by_id))
+    ranked = names.take(arrow.numbers(by_id))
     if len(ranked) > 1:
         same = pc.equal(ranked[1:], ranked[:-1])  # pyright: ignore[reportAttributeAccessIssue]
         twice = np.flatnonzero(same.to_numpy(zero_copy_only=False))
@@ -231,7 +231,7 @@ def _order(where: str, ids: pa.ChunkedArray, live: I64) -> I64:
 
 def _taken(where: str, name: str, column: pa.ChunkedArray, order: I64, required: bool) -> pa.Array:
     """A text column in the order of the index."""
-    taken = _text(where, name, column).take(pa.array(order)).combine_chunks()
+    taken = _text(where, name, column).take(arrow.numbers(order)).combine_chunks()
     if required and taken.null_count:
         row = int(order[np.flatnonzero(np.asarray(taken.is_null()))].min()) + 1
         raise InputError(

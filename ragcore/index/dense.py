@@ -7,35 +7,19 @@ too few results, is answered here with as many as there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ragcore.errors import InputError, UsageError
-from ragcore.index.lexical import Progress, no_progress
+from ragcore.index.options import GraphSettings
+from ragcore.progress import Progress, no_progress
 from ragcore_kernels.layout import I64
 
 FILE, SLOTS = "hnsw.bin", "hnsw-slots.npy"
 STEP = 2_000
 """Vectors added at a time, so that there is progress to show."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a graph is built.
-
-    Attributes
-    ----------
-    M, ef_construction, seed : hnswlib's own.
-    threads : 1 builds the same graph every time; more do not.
-    """
-
-    M: int = 16
-    ef_construction: int = 200
-    seed: int = 42
-    threads: int = 1
 
 
 def _hnswlib() -> Any:
@@ -66,7 +50,7 @@ class Graph:
 
     @staticmethod
     def build(
-        vectors: np.ndarray[Any, Any], metric: str, settings: Settings,
+        vectors: np.ndarray[Any, Any], metric: str, settings: GraphSettings,
         progress: Progress = no_progress,
     ) -> Graph:  # fmt: skip
         """Build the graph of all rows, which are finite."""

@@ -13,6 +13,7 @@ import numpy as np
 import tantivy
 
 from ragcore.errors import RagcoreError
+from ragcore.progress import Progress, no_progress
 from ragcore_kernels.layout import I64
 from ragcore_kernels.postings import Csr, TantivyPostings, UnsupportedFormat
 
@@ -20,13 +21,6 @@ ID, BODY, TITLE, TEXT = "chunk_id", "body", "title", "text"
 FOLDER = "tantivy"
 MOST_TERM_BYTES = 65_530
 """What tantivy takes as one term; `analysis` cuts nothing shorter than this."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with a stage, what is done of it, and of how many."""
-
-
-def no_progress(stage: str, done: int, total: int) -> None:
-    """Say nothing."""
 
 
 def version() -> tuple[str, int]:

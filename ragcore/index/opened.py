@@ -5,17 +5,20 @@ from __future__ import annotations
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ragcore.errors import InputError, UsageError
-from ragcore.index import dense, store
 from ragcore.index import manifest as manifests
-from ragcore.index.build import Options, options_of, read_documents
+from ragcore.index import store
 from ragcore.index.chunks import read_chunks
-from ragcore_kernels.knn import ExactIndex
+from ragcore.index.options import Options, options_of, read_documents
+
+if TYPE_CHECKING:
+    from ragcore.index.dense import Graph
+    from ragcore_kernels.knn import ExactIndex
 
 
 class Index:
@@ -105,11 +108,13 @@ class Index:
     @cached_property
     def exact(self) -> ExactIndex:
         """Exact search over the vectors."""
+        from ragcore_kernels.knn import ExactIndex
+
         # A mapped float16 matrix would be widened again for every question.
         return ExactIndex(np.ascontiguousarray(self.vectors, np.float32), self.options.metric)
 
     @cached_property
-    def graph(self) -> dense.Graph:
+    def graph(self) -> Graph:
         """Approximate search over the vectors.
 
         Raises
@@ -122,7 +127,9 @@ class Index:
                 f"{self.path} has no HNSW graph",
                 "build it with --hnsw, or search exactly: --strategy dense-exact",
             )
-        return dense.Graph.load(self.folder, self.options.metric, self.vectors.shape[1])
+        from ragcore.index.dense import Graph
+
+        return Graph.load(self.folder, self.options.metric, self.vectors.shape[1])
 
 
 def open_index(

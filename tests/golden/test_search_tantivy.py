@@ -9,10 +9,11 @@ import pytest
 import tantivy
 
 from ragcore.analysis import Analyzer, analyzer_for
-from ragcore.index.build import Options, build
+from ragcore.index.build import build
 from ragcore.index.chunks import read_chunks
 from ragcore.index.lexical import BODY, ID
 from ragcore.index.opened import open_index
+from ragcore.index.options import Options
 from ragcore.questions import read_questions
 from ragcore.retrievers import Lexical
 

@@ -15,11 +15,12 @@ import indexes
 from ragcore.errors import InputError, UsageError
 from ragcore.index import lexical
 from ragcore.index import manifest as manifests
-from ragcore.index.build import Options, build
+from ragcore.index.build import build
 from ragcore.index.change import change
 from ragcore.index.check import check_index
 from ragcore.index.chunks import read_chunks
 from ragcore.index.opened import open_index
+from ragcore.index.options import Options
 from ragcore_kernels.postings import TantivyPostings, UnsupportedFormat
 
 TEXTS = {"a": "red fox and red hen", "c": "blue fox", "b": "", "é": "green 狐狸 fox"}
