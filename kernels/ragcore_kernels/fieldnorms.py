@@ -10,7 +10,7 @@ import numpy as np
 
 from ragcore_kernels._jit import kernel
 from ragcore_kernels.layout import I64
-from ragcore_kernels.vectors import I32, U8
+from ragcore_kernels.vectors import I32, U8, byte
 
 _EXACT = 40
 
@@ -29,6 +29,9 @@ def _lengths() -> I64:
 
 FIELD_LENGTHS = _lengths()
 """(256,) int64: the length in tokens that each id stands for."""
+
+LONGEST = np.append(FIELD_LENGTHS[1:] - 1, 2**31 - 1)
+"""(256,) int64: the largest length of each id."""
 
 CONSTANT = 1
 """The id that tantivy takes for every document where the schema keeps no field norms."""
@@ -50,6 +53,19 @@ def encode(lengths: I32 | I64) -> U8:
 def alive_bits(words: U8, n_docs: int) -> np.ndarray:
     """(n_docs,) bool from the bits of a ``.del`` file, the lowest bit of a byte first."""
     return np.unpackbits(words, bitorder="little")[:n_docs].astype(bool)
+
+
+@kernel
+def count_ids(address: int, size: int, counts: I64) -> None:
+    """How often each id stands among field norms.
+
+    Parameters
+    ----------
+    address, size : the norms, a byte each.
+    counts : (256,), added to.
+    """
+    for i in range(size):
+        counts[byte(address + i)] += 1
 
 
 @kernel

@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels import blocks, fst, terminfos, unions
-from ragcore_kernels.fieldnorms import CONSTANT, FIELD_LENGTHS, add_lengths, alive_bits, encode
+from ragcore_kernels.fieldnorms import (
+    CONSTANT,
+    FIELD_LENGTHS,
+    LONGEST,
+    add_lengths,
+    alive_bits,
+    count_ids,
+    encode,
+)
 from ragcore_kernels.layout import I64
 from ragcore_kernels.segments import RECORDS, Files, Part, Schema, UnsupportedFormat, open_files
 from ragcore_kernels.vectors import I32, U8
@@ -81,6 +89,21 @@ class _Dictionary:
             raise UnsupportedFormat(term.path, "a root or a count out of range", "whole files")
         self.fst = term.address
         self._check_last()
+        self._check_tokens()
+
+    def _check_tokens(self) -> None:
+        """The tokens are as many as the norms allow; only the norms see documents one by one.
+
+        A merge that leaves deleted documents out counts some by their norms, rounded down.
+        """
+        if self.files.fieldnorm is None:
+            return
+        counts = np.zeros(256, np.int64)
+        count_ids(self.files.fieldnorm.address, self.files.n_docs, counts)
+        least, most = (int(counts @ each) for each in (FIELD_LENGTHS, LONGEST))
+        if not least <= self.tokens <= most:
+            wanted = f"{least} to {most}, as the field norms say"
+            raise UnsupportedFormat(self.idx.path, f"{self.tokens} tokens", wanted)
 
     def _check_last(self) -> None:
         """The last list ends with the file."""
@@ -320,7 +343,8 @@ class TantivyPostings:
     def lengths(self, csr: Csr) -> I32:
         """(n_docs,) exact lengths of documents in tokens, from the whole index's postings.
 
-        Each must lie where its field norm says, which no damaged list of a short document passes.
+        Each must lie where its field norm says, and all together be no fewer than the index
+        counts: few damaged lists pass.
 
         Raises
         ------
@@ -333,6 +357,11 @@ class TantivyPostings:
             raise ValueError("the field has record 'basic'; expected one with frequencies")
         out = np.zeros(self.n_docs, np.int32)
         add_lengths(csr.docs, csr.tfs, out)
+        for part, a, b in zip(self._parts, self.bases, self.bases[1:], strict=False):
+            total = int(out[a:b].sum(dtype=np.int64))
+            if self.has_fieldnorms and part.tokens > total:  # a merge may have counted less
+                found = f"{part.tokens} tokens where postings have {total}"
+                raise UnsupportedFormat(part.files.name, found, "as many or fewer")
         if self.has_fieldnorms:
             wrong = np.flatnonzero(encode(np.maximum(out, 0)) != self.fieldnorms())
             if wrong.size:

@@ -211,7 +211,9 @@ def _segment(path: Path, where: Path, segment: Any, schema: Schema, verify: bool
             found = "none" if norm is None else str(norm.size)
             raise UnsupportedFormat(file[0], f"{found} field norms", f"{n_docs}, one a document")
     n_deleted, alive = 0, None
-    if segment.get("deletes") is not None:
+    if "deletes" not in segment:
+        raise UnsupportedFormat(where, "no 'deletes'", "'deletes' there, null if there are none")
+    if segment["deletes"] is not None:
         n_deleted, alive = _deletes(path, where, stem, segment, verify)
     return Files(name, n_docs, n_deleted, versions[-1], term[1], idx[1], norm, alive)
 
