@@ -56,7 +56,9 @@ def place_in_list(lists: I64, s: int, pointers: I32, docs: I32, doc: int) -> Any
 
 
 @inline
-def sort_scores(scores: F32, docs: I32, n: int, keys: U32, others: U32, ids: I32, bins: I64) -> None:
+def sort_scores(
+    scores: F32, docs: I32, n: int, keys: U32, others: U32, ids: I32, bins: I64
+) -> None:
     """Put documents, which ascend, in order of falling score; equal scores stay as they are.
 
     Three passes of a radix sort on the bits of the scores, which are not negative. What all

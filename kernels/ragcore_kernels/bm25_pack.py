@@ -103,7 +103,7 @@ def pack_lists(
             level = min(np.int64(np.ceil(np.float64(impacts[i]) * scale)), LEVELS)
             bins[level >> (LEVEL_BITS - 8)] += 1
             if out >= 0:
-                word = (level << WINDOW_BITS) | (docs[begin + i] & (WINDOW - 1))
+                word = (level << WINDOW_BITS) | (np.int64(docs[begin + i]) & (WINDOW - 1))
                 packed[out + i] = word
         rank = 10
         above = 0
@@ -193,7 +193,7 @@ def pack(
     pointed = np.flatnonzero(df >= POINTED)
     lists[pointed, POINTERS] = np.arange(pointed.size) * (n_windows + 1)
     out = Packed(
-        n_windows, lists, np.empty((n, 4)), np.empty(int(ends[-1]) if n else 0, np.uint32),
+        n_windows, lists, np.empty((n, 4)), np.empty(int(df[sparse].sum()), np.uint32),
         np.empty(pointed.size * (n_windows + 1), np.int32), dense.size,
         aligned(n_windows * dense.size * STRIDE, np.uint8),
         np.empty(n_windows * dense.size, np.uint8), np.zeros(n_docs * dense.size, np.uint8),

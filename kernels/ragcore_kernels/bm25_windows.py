@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import inline, kernel
+from ragcore_kernels.bm25_pack import BEGIN as LIST_BEGIN
 from ragcore_kernels.bm25_pack import (
     BYTE_LEVELS,
     END,
@@ -32,7 +33,6 @@ from ragcore_kernels.bm25_pack import (
     TOP,
     WINDOW_BITS,
 )
-from ragcore_kernels.bm25_pack import BEGIN as LIST_BEGIN
 from ragcore_kernels.vectors import CHUNK, WINDOW, lowest_bit, place_in_row, prefetch, scan_rows
 
 F64 = NDArray[np.float64]
@@ -49,7 +49,8 @@ UNITS = 60_000.0
 
 ROWS_AT, N_ROWS, SPARSE_AT, N_SPARSE, LEAST, SLACK, N_FOUND, TRIGGER, LEFT = range(9)
 """Columns of a query's state: its rows and sparse lists; what a sum has to reach; by how much sums
-may lie apart from scores; documents found; when to raise LEAST; whether the plain kernel takes it."""
+may lie apart from scores; documents found; how many of them raise LEAST; 1 if the plain kernel has
+to answer."""
 STATE_FIELDS = 9
 
 CURSOR, STOP, MULTIPLIER, WINDOWS, TO_DOCS, FROM = range(6)

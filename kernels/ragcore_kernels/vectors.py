@@ -3,8 +3,8 @@
 Each function is LLVM's portable vector code, which every processor gets in its own instructions,
 and beside it the same in plain Python for ``NUMBA_DISABLE_JIT=1``. A *plan* says which rows are
 added: two int64 a row, the row's distance in bytes from `base` and a multiplier below 2**16; a byte
-u of the row adds ``(u * multiplier) >> 8``. In a row, the bytes of a chunk of 64 documents alternate
-between its halves (`place_in_row`), so that two 16-bit operations take them apart.
+u of the row adds ``(u * multiplier) >> 8``. In a row, the bytes of a chunk of 64 documents
+alternate between its halves (`place_in_row`), so that two 16-bit operations take them apart.
 """
 
 from __future__ import annotations
@@ -101,9 +101,8 @@ def _emit(builder: Any, args: Any, n_rows: int, scanning: bool) -> Any:
             for which in range(2)
         )
         rows.append((builder.add(base, at), splat(builder.trunc(m, i16), part)))
-    if scanning:
-        least, totals, masks, chunks = args[3:]
-        wanted = splat(builder.trunc(least, i16), lanes)
+    least, totals, masks, chunks = args[3:] if scanning else [i64(0)] * 4
+    wanted = splat(builder.trunc(least, i16), lanes)
     before = builder.block
     function = builder.function
     loop, after = function.append_basic_block("chunk"), function.append_basic_block("after")
@@ -228,12 +227,12 @@ def scan_rows(
     return _scan_6(sums, plan, base, least, totals, masks, chunks)
 
 
-if JIT:
+def _lowest_bit() -> _Plain:
+    if not JIT:
+        return lambda bits: (int(bits) & -int(bits)).bit_length() - 1
 
     @intrinsic
-    def lowest_bit(typingctx: Any, bits: Any) -> Any:
-        """Number of the lowest bit that is set; `bits` is not 0."""
-
+    def lowest(typingctx: Any, bits: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             from llvmlite import ir
 
@@ -241,19 +240,29 @@ if JIT:
 
         return types.int64(types.uint64), codegen
 
-    @intrinsic
-    def bit_count(typingctx: Any, bits: Any) -> Any:
-        """How many bits are set."""
+    return lowest
 
+
+def _bit_count() -> _Plain:
+    if not JIT:
+        return lambda bits: int(bits).bit_count()
+
+    @intrinsic
+    def count(typingctx: Any, bits: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.ctpop(args[0])
 
         return types.int64(types.uint64), codegen
 
-    @intrinsic
-    def prefetch(typingctx: Any, address: Any) -> Any:
-        """Ask for the cache line at `address`, which need not be readable."""
+    return count
 
+
+def _prefetch() -> _Plain:
+    if not JIT:
+        return lambda address: None
+
+    @intrinsic
+    def ask(typingctx: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             from llvmlite import ir
 
@@ -266,15 +275,12 @@ if JIT:
 
         return types.void(types.int64), codegen
 
-else:
+    return ask
 
-    def lowest_bit(bits: Any) -> int:
-        """Number of the lowest bit that is set; `bits` is not 0."""
-        return (int(bits) & -int(bits)).bit_length() - 1
 
-    def bit_count(bits: Any) -> int:
-        """How many bits are set."""
-        return int(bits).bit_count()
-
-    def prefetch(address: int) -> None:
-        """Nothing to do."""
+lowest_bit = _lowest_bit()
+"""``lowest_bit(bits)``: number of the lowest bit that is set in a uint64 that is not 0."""
+bit_count = _bit_count()
+"""``bit_count(bits)``: how many bits of a uint64 are set."""
+prefetch = _prefetch()
+"""``prefetch(address)``: ask for the cache line at an address, which need not be readable."""
