@@ -12,7 +12,7 @@ import numpy as np
 from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.layout import I64
 from ragcore_kernels.terminfos import BASIC, POSITION, entry_size
-from ragcore_kernels.vectors import (
+from ragcore_kernels.packed import (
     BLOCK,
     I32,
     MOST_BITS,

@@ -1,313 +1,286 @@
-"""Vector code that Numba does not write by itself: blocks of packed numbers, masks of bytes.
+"""Vector code that Numba would not write: rows of bytes added into 16-bit lanes, bits, prefetch.
 
-Each name is an LLVM intrinsic of fixed-size vectors, which any processor runs, and with
-``NUMBA_DISABLE_JIT=1`` plain Python that does the same.
-
-A block holds 128 numbers in four interleaved lanes: number i is in lane i % 4 and row i // 4, and
-the bits of a lane follow each other through every fourth 32-bit word. So the 16 numbers of four
-rows, in order, are one vector: a shuffle of the words at constant places, shifts by constants and
-a mask. One piece of code is made for every width.
+Each function is LLVM's portable vector code, which every processor gets in its own instructions,
+and beside it the same in plain Python for ``NUMBA_DISABLE_JIT=1``. A *plan* says which rows are
+added: two int64 a row, the row's distance in bytes from `base` and a multiplier below 2**16; a byte
+u of the row adds ``(u * multiplier) >> 8``. In a row, the bytes of a chunk of 64 documents
+alternate between its halves (`place_in_row`), so that two 16-bit operations take them apart.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
-from ragcore_kernels._jit import JIT, inline, load_i64, load_u8, load_u32
+from ragcore_kernels._jit import JIT, inline
 
-U8 = NDArray[np.uint8]
-I32 = NDArray[np.int32]
+WINDOW = 8_192
+"""Documents in a window: their 16-bit sums fill half of a small first-level cache."""
+CHUNK = 64
+"""Documents whose sums are compared at once, into the bits of one mask."""
+MOST_ROWS = 6
+"""Rows that one pass adds."""
 
-BLOCK = 128
-"""Numbers in a block."""
-
-MOST_BITS = 24
-"""Widest numbers that the vector code unpacks: sums of a block stay below 2**32."""
-
-_LANES = 16  # numbers in a vector
-_GROUPS = BLOCK // _LANES
-_MASK32 = 0xFFFFFFFF
-_MASK64 = (1 << 64) - 1
+_Plain = Callable[..., Any]
 
 
-@inline
-def byte(address: int) -> int:
-    """The byte at an address, as a number that does not wrap."""
-    return np.int64(load_u8(address))
+def _memory(address: int, n: int, dtype: Any) -> np.ndarray:
+    """`n` values at `address`, to read and write."""
+    size = n * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_uint8 * size).from_address(int(address)), dtype)
 
 
-@inline
-def word(address: int) -> int:
-    """The unsigned number of four bytes at an address."""
-    return np.int64(load_u32(address))
+def _plain_add(n_rows: int) -> _Plain:
+    def add(sums: int, plan: int, base: int) -> int:
+        acc = _memory(sums, WINDOW, np.uint16)
+        for at, m in _memory(plan, 2 * n_rows, np.int64).reshape(n_rows, 2).tolist():
+            row = _memory(base + at, WINDOW, np.uint8).reshape(-1, CHUNK // 2, 2)
+            straight = row.transpose(0, 2, 1).reshape(-1).astype(np.uint32)
+            acc[:] = (acc + ((straight * m) >> 8)).astype(np.uint16)
+        return 0
+
+    return add
 
 
-@inline
-def long(address: int) -> int:
-    """The signed number of eight bytes at an address."""
-    return np.int64(load_i64(address))
+def _plain_scan(n_rows: int) -> _Plain:
+    add = _plain_add(n_rows)
+
+    def scan(
+        sums: int, plan: int, base: int, least: int, totals: int, masks: int, chunks: int
+    ) -> int:
+        add(sums, plan, base)
+        acc = _memory(sums, WINDOW, np.uint16)
+        found = (acc >= least).reshape(-1, CHUNK)
+        which = np.flatnonzero(found.any(1))
+        bits = np.packbits(found[which], axis=1, bitorder="little").view(np.uint64)[:, 0]
+        _memory(masks, WINDOW // CHUNK, np.uint64)[: which.size] = bits
+        _memory(chunks, WINDOW // CHUNK, np.int64)[: which.size] = which
+        _memory(totals, WINDOW, np.uint16)[:] = acc
+        acc[:] = 0
+        return which.size
+
+    return scan
 
 
-def unpacked(address: int, width: int) -> list[int]:
-    """The 128 numbers of a block, one by one, without compilation."""
-    numbers, width = [], int(width)
-    for i in range(BLOCK):
-        bit = i // 4 * width
-        place = int(address) + bit // 32 * 16 + i % 4 * 4
-        value = int(load_u32(place)) if width else 0
-        if bit % 32 + width > 32:
-            value |= int(load_u32(place + 16)) << 32
-        numbers.append(value >> bit % 32 & (1 << width) - 1)
-    return numbers
+def _emit(builder: Any, args: Any, n_rows: int, scanning: bool) -> Any:
+    """The loop over the chunks of a window; gives how many chunks have a bit (or 0)."""
+    from llvmlite import ir
+    from numba.core import cgutils
 
+    i16, i32, i64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+    lanes, half = ir.VectorType(i16, CHUNK), CHUNK // 2
+    part = ir.VectorType(i16, half)
+    product = ir.FunctionType(part, [part, part, i32])  # multiplied, then down by 16 bits
+    name = f"llvm.umul.fix.v{half}i16"
+    fixed = cgutils.get_or_insert_function(builder.module, product, name)
 
-def _signed(value: int) -> np.int32:
-    return np.uint32(value & _MASK32).astype(np.int32)
+    def pointer(address: Any, kind: Any) -> Any:
+        return builder.inttoptr(address, ir.PointerType(kind))
 
+    def plus(address: Any, index: Any, size: int) -> Any:
+        return builder.add(address, builder.mul(index, i64(size)))
 
-def _plain_docs(
-    address: int, width: int, before: int, base: int, strict: int, out: I32, at: int
-) -> int:
-    doc = int(before)
-    for i, delta in enumerate(unpacked(address, width)):
-        doc = doc + delta + int(strict) & _MASK32
-        out[at + i] = _signed(doc + int(base))
-    return doc
+    def splat(value: Any, kind: Any) -> Any:
+        one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, i32(0))
+        zeros = ir.Constant(ir.VectorType(i32, kind.count), [0] * kind.count)
+        return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
 
+    eight, high = (ir.Constant(part, [value] * half) for value in (8, 0xFF00))
+    order = ir.Constant(ir.VectorType(i32, CHUNK), list(range(CHUNK)))
 
-def _plain_tfs(address: int, width: int, strict: int, out: I32, at: int) -> int:
-    values = [value + int(strict) for value in unpacked(address, width)]
-    out[at : at + BLOCK] = values
-    return sum(values) & _MASK32
-
-
-def _plain_stops(address: int) -> int:
-    return sum(1 << k for k in range(64) if load_u8(int(address) + k) & 128)
-
-
-def _plain_lowest(mask: int) -> int:
-    return (int(mask) & -int(mask)).bit_length() - 1
-
-
-def _plain_drop(mask: int) -> int:
-    return int(mask) & int(mask) - 1
-
-
-class _Writer:
-    """LLVM code of one block: the parts that documents and frequencies share."""
-
-    def __init__(self, builder: Any, address: Any, out: Any) -> None:
-        from llvmlite import ir  # here, so that a reader of this module need not know it
-
-        self.ir, self.builder = ir, builder
-        self.word = ir.IntType(32)
-        self.vector = ir.VectorType(self.word, _LANES)
-        self.zero = ir.Constant(self.vector, None)
-        self.source = builder.inttoptr(address, self.word.as_pointer())
-        self.out = out
-        self.steps = self.ramp = self.sixteen = self.zero  # what is added to each number
-
-    def numbers(self, values: list[int]) -> Any:
-        """A constant vector."""
-        return self.ir.Constant(self.vector, [self.ir.Constant(self.word, v) for v in values])
-
-    def pick(self, first: Any, second: Any, places: list[int]) -> Any:
-        """Elements of two vectors at constant places."""
-        index = self.ir.Constant(
-            self.ir.VectorType(self.word, len(places)),
-            [self.ir.Constant(self.word, p) for p in places],
+    sums, plan, base = args[:3]
+    rows = []
+    for r in range(n_rows):
+        at, m = (
+            builder.load(pointer(builder.add(plan, i64(16 * r + 8 * which)), i64), align=8)
+            for which in range(2)
         )
-        return self.builder.shuffle_vector(first, second, index)
-
-    def splat(self, value: Any) -> Any:
-        """A scalar in all lanes."""
-        one = self.builder.insert_element(self.zero, value, self.ir.Constant(self.word, 0))
-        return self.pick(one, one, [0] * _LANES)
-
-    def funnel(self) -> Any:
-        """LLVM's shift of a pair of vectors to the right."""
-        module, name = self.builder.module, f"llvm.fshr.v{_LANES}i32"
-        if name not in module.globals:
-            kind = self.ir.FunctionType(self.vector, [self.vector] * 3)
-            return self.ir.Function(module, kind, name)
-        return module.globals[name]
-
-    def group(self, width: int, group: int) -> Any:
-        """The 16 numbers from ``16 * group`` on."""
-        if width == 0:
-            return self.zero
-        rows = min(width, 4)  # of four words each: 16 numbers of <= 24 bits touch no more
-        first = min(group * width // 8, width - rows)
-        low, high, shifts = [], [], []
-        for lane in range(_LANES):
-            bit = (4 * group + lane // 4) * width
-            place = 4 * (bit // 32 - first) + lane % 4
-            low.append(place)
-            high.append(place + 4 if bit % 32 + width > 32 else place)
-            shifts.append(bit % 32)
-        kind = self.ir.VectorType(self.word, 4 * rows)
-        start = self.builder.gep(self.source, [self.ir.Constant(self.word, 4 * first)])
-        words = self.builder.load(self.builder.bitcast(start, kind.as_pointer()), align=4)
-        words.align = 1
-        value, by = self.pick(words, words, low), self.numbers(shifts)
-        if low == high:
-            value = self.builder.lshr(value, by)
-        else:
-            value = self.builder.call(self.funnel(), [self.pick(words, words, high), value, by])
-        return self.builder.and_(value, self.numbers([(1 << width) - 1] * _LANES))
-
-    def running(self, value: Any) -> Any:
-        """Sums of the lanes up to each."""
-        for step in (1, 2, 4, 8):
-            places = [k - step if k >= step else _LANES for k in range(_LANES)]
-            value = self.builder.add(value, self.pick(value, self.zero, places))
-        return value
-
-    def store(self, value: Any, group: int) -> None:
-        """Put 16 numbers where they belong in the output."""
-        start = self.builder.gep(self.out, [self.ir.Constant(self.word, _LANES * group)])
-        place = self.builder.bitcast(start, self.vector.as_pointer())
-        self.builder.store(value, place, align=4)
-
-    def block(self, width: int, body: Callable[[_Writer, Any, int, Any], Any], first: Any) -> Any:
-        """Code for one width: `body` for each group, with what the one before it gave."""
-        state = first
-        for group in range(_GROUPS):
-            state = body(self, self.group(width, group), group, state)
-        return state
-
-    def switch(self, width: Any, body: Any, first: Any) -> Any:
-        """Code for every width; the state after the last group."""
-        builder = self.builder
-        done, other = builder.append_basic_block("done"), builder.append_basic_block("other")
-        choice = builder.switch(width, other)
-        ends = []
-        for bits in range(MOST_BITS + 1):
-            block = builder.append_basic_block(f"width{bits}")
-            choice.add_case(self.ir.Constant(width.type, bits), block)
-            builder.position_at_end(block)
-            ends.append((self.block(bits, body, first), builder.block))
-            builder.branch(done)
-        builder.position_at_end(other)
-        builder.unreachable()
-        builder.position_at_end(done)
-        state = builder.phi(self.vector)
-        for value, block in ends:
-            state.add_incoming(value, block)
-        return state
+        rows.append((builder.add(base, at), splat(builder.trunc(m, i16), part)))
+    least, totals, masks, chunks = args[3:] if scanning else [i64(0)] * 4
+    wanted = splat(builder.trunc(least, i16), lanes)
+    before = builder.block
+    function = builder.function
+    loop, after = function.append_basic_block("chunk"), function.append_basic_block("after")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    i = builder.phi(i64)
+    i.add_incoming(i64(0), before)
+    count = builder.phi(i64)
+    count.add_incoming(i64(0), before)
+    place = pointer(plus(sums, i, 2 * CHUNK), lanes)
+    total = builder.load(place, align=64)
+    for row, m in rows:
+        pairs = builder.load(pointer(plus(row, i, CHUNK), part), align=64)
+        first = builder.call(fixed, [builder.shl(pairs, eight), m, i32(16)])
+        second = builder.call(fixed, [builder.and_(pairs, high), m, i32(16)])
+        total = builder.add(total, builder.shuffle_vector(first, second, order))
+    stored = ir.Constant(lanes, [0] * CHUNK) if scanning else total
+    builder.store(stored, place, align=64)
+    end, found = loop, count
+    if scanning:
+        mask = builder.bitcast(builder.icmp_unsigned(">=", total, wanted), i64)
+        keep, end = function.append_basic_block("keep"), function.append_basic_block("next")
+        builder.cbranch(builder.icmp_unsigned("!=", mask, i64(0)), keep, end)
+        builder.position_at_end(keep)
+        builder.store(total, pointer(plus(totals, i, 2 * CHUNK), lanes), align=64)
+        builder.store(mask, pointer(plus(masks, count, 8), i64), align=8)
+        builder.store(i, pointer(plus(chunks, count, 8), i64), align=8)
+        more = builder.add(count, i64(1))
+        builder.branch(end)
+        builder.position_at_end(end)
+        found = builder.phi(i64)
+        found.add_incoming(count, loop)
+        found.add_incoming(more, keep)
+    following = builder.add(i, i64(1))
+    i.add_incoming(following, end)
+    count.add_incoming(found, end)
+    builder.cbranch(builder.icmp_unsigned("<", following, i64(WINDOW // CHUNK)), loop, after)
+    builder.position_at_end(after)
+    return found
 
 
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.gep(data, [at])
+def _adder(n_rows: int) -> _Plain:
+    """``add(sums, plan, base)``: add `n_rows` rows to the sums of a window."""
+    if not JIT:
+        return _plain_add(n_rows)
+
+    @intrinsic
+    def add(typingctx: Any, sums: Any, plan: Any, base: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _emit(builder, args, n_rows, False)
+
+        return types.int64(types.int64, types.int64, types.int64), codegen
+
+    return add
 
 
-def _unpack_docs(
-    typingctx: Any,
-    address: Any,
-    width: Any,
-    before: Any,
-    base: Any,
-    strict: Any,
-    out: Any,
-    at: Any,
+def _scanner(n_rows: int) -> _Plain:
+    """``scan(sums, plan, base, least, totals, masks, chunks)``: add rows, compare, clear."""
+    if not JIT:
+        return _plain_scan(n_rows)
+
+    @intrinsic
+    def scan(
+        typingctx: Any, sums: Any, plan: Any, base: Any, least: Any, totals: Any, masks: Any,
+        chunks: Any,
+    ) -> Any:  # fmt: skip
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _emit(builder, args, n_rows, True)
+
+        return types.int64(*[types.int64] * 7), codegen
+
+    return scan
+
+
+@inline
+def place_in_row(d: int) -> Any:
+    """Where the byte of document `d` of a window stands in a row."""
+    return (d & ~63) | ((d & 31) << 1) | ((d >> 5) & 1)
+
+
+_add_all = _adder(MOST_ROWS)
+_scan_0, _scan_1, _scan_2, _scan_3 = _scanner(0), _scanner(1), _scanner(2), _scanner(3)
+_scan_4, _scan_5, _scan_6 = _scanner(4), _scanner(5), _scanner(6)
+
+
+@inline
+def scan_rows(
+    sums: int, plan: int, n_rows: int, base: int, least: int, totals: int, masks: int, chunks: int
 ) -> Any:
-    """Write 128 documents from `at` on, each plus `base`; returns the last, without `base`.
+    """Add rows to the sums of a window, find those that reach `least`, and clear the sums.
 
-    `before` is the document before the block (-1 before the first, or 0 if not `strict`).
-    At most `MOST_BITS` wide; reads ``16 * width`` bytes, and nothing else.
+    Parameters
+    ----------
+    sums : address of WINDOW uint16, aligned to 64 bytes.
+    plan, n_rows : address of the plan, and its rows.
+    base : address that the plan counts from; rows are aligned to 64 bytes.
+    least : what a sum has to reach, 1 to 65,535.
+    totals : address of WINDOW uint16; chunks with a found sum are written.
+    masks, chunks : addresses of uint64 and int64 [WINDOW / CHUNK]: bits of the found sums, and
+        the number of each chunk that has one.
+
+    Returns
+    -------
+    How many chunks have one.
     """
-
-    def body(write: _Writer, value: Any, group: int, state: Any) -> Any:
-        add = write.builder.add
-        sums = write.running(value)
-        write.store(add(add(sums, write.ramp), state), group)
-        last = add(write.pick(sums, sums, [_LANES - 1] * _LANES), write.sixteen)
-        return add(state, last)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _pointer(context, builder, signature.args[5], args[5], args[6])
-        write: Any = _Writer(builder, args[0], place)
-        trunc = [builder.trunc(args[k], write.word) for k in (2, 3, 4)]
-        steps = write.splat(trunc[2])
-        write.ramp = builder.mul(steps, write.numbers(list(range(1, _LANES + 1))))
-        write.sixteen = builder.mul(steps, write.numbers([_LANES] * _LANES))
-        first = write.splat(builder.add(trunc[0], trunc[1]))
-        state = write.switch(args[1], body, first)
-        last = builder.extract_element(state, write.ir.Constant(write.word, 0))
-        last = builder.sub(last, trunc[1])
-        return builder.zext(last, args[0].type)
-
-    i64 = types.int64
-    return i64(i64, i64, i64, i64, i64, out, i64), codegen
+    while n_rows > MOST_ROWS:
+        _add_all(sums, plan, base)
+        plan += 16 * MOST_ROWS
+        n_rows -= MOST_ROWS
+    if n_rows == 0:
+        return _scan_0(sums, plan, base, least, totals, masks, chunks)
+    if n_rows == 1:
+        return _scan_1(sums, plan, base, least, totals, masks, chunks)
+    if n_rows == 2:
+        return _scan_2(sums, plan, base, least, totals, masks, chunks)
+    if n_rows == 3:
+        return _scan_3(sums, plan, base, least, totals, masks, chunks)
+    if n_rows == 4:
+        return _scan_4(sums, plan, base, least, totals, masks, chunks)
+    if n_rows == 5:
+        return _scan_5(sums, plan, base, least, totals, masks, chunks)
+    return _scan_6(sums, plan, base, least, totals, masks, chunks)
 
 
-def _unpack_tfs(typingctx: Any, address: Any, width: Any, strict: Any, out: Any, at: Any) -> Any:
-    """Write 128 frequencies from `at` on; returns their sum modulo 2**32.
+def _lowest_bit() -> _Plain:
+    if not JIT:
+        return lambda bits: (int(bits) & -int(bits)).bit_length() - 1
 
-    At most `MOST_BITS` wide; reads ``16 * width`` bytes, and nothing else.
-    """
+    @intrinsic
+    def lowest(typingctx: Any, bits: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            from llvmlite import ir
 
-    def body(write: _Writer, value: Any, group: int, state: Any) -> Any:
-        value = write.builder.add(value, write.steps)
-        write.store(value, group)
-        return write.builder.add(state, value)
+            return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _pointer(context, builder, signature.args[3], args[3], args[4])
-        write: Any = _Writer(builder, args[0], place)
-        write.steps = write.splat(builder.trunc(args[2], write.word))
-        state = write.running(write.switch(args[1], body, write.zero))
-        total = builder.extract_element(state, write.ir.Constant(write.word, _LANES - 1))
-        return builder.zext(total, args[0].type)
+        return types.int64(types.uint64), codegen
 
-    i64 = types.int64
-    return i64(i64, i64, i64, out, i64), codegen
+    return lowest
 
 
-def _stops(typingctx: Any, address: Any) -> Any:
-    """Bit k tells whether byte k of the 64 bytes at `address` has its highest bit set."""
+def _bit_count() -> _Plain:
+    if not JIT:
+        return lambda bits: int(bits).bit_count()
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
+    @intrinsic
+    def count(typingctx: Any, bits: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.ctpop(args[0])
 
-        kind = ir.VectorType(ir.IntType(8), 64)
-        data = builder.load(builder.inttoptr(args[0], kind.as_pointer()), align=1)
-        signs = builder.icmp_signed("<", data, ir.Constant(kind, None))
-        return builder.bitcast(signs, ir.IntType(64))
+        return types.int64(types.uint64), codegen
 
-    return types.int64(types.int64), codegen
-
-
-def _lowest(typingctx: Any, mask: Any) -> Any:
-    """Place of the lowest bit that is set; the mask is not 0."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
-
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.int64), codegen
+    return count
 
 
-def _drop_lowest(typingctx: Any, mask: Any) -> Any:
-    """The mask without its lowest bit."""
+def _prefetch() -> _Plain:
+    if not JIT:
+        return lambda address: None
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        one = args[0].type(1)
-        return builder.and_(args[0], builder.sub(args[0], one))
+    @intrinsic
+    def ask(typingctx: Any, address: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            from llvmlite import ir
 
-    return types.int64(types.int64), codegen
+            i32 = ir.IntType(32)
+            place = builder.inttoptr(args[0], ir.PointerType(ir.IntType(8)))
+            kind = ir.FunctionType(ir.VoidType(), [place.type, i32, i32, i32])
+            called = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+            builder.call(called, [place, i32(0), i32(3), i32(1)])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), codegen
+
+    return ask
 
 
-unpack_docs: Any = intrinsic(_unpack_docs) if JIT else _plain_docs
-unpack_tfs: Any = intrinsic(_unpack_tfs) if JIT else _plain_tfs
-stops: Any = intrinsic(_stops) if JIT else _plain_stops
-lowest: Any = intrinsic(_lowest) if JIT else _plain_lowest
-drop_lowest: Any = intrinsic(_drop_lowest) if JIT else _plain_drop
+lowest_bit = _lowest_bit()
+"""``lowest_bit(bits)``: number of the lowest bit that is set in a uint64 that is not 0."""
+bit_count = _bit_count()
+"""``bit_count(bits)``: how many bits of a uint64 are set."""
+prefetch = _prefetch()
+"""``prefetch(address)``: ask for the cache line at an address, which need not be readable."""

@@ -8,6 +8,7 @@ import pytest
 
 import reference
 from conformance import (
+    cases_fusion,
     cases_io,
     cases_metrics,
     cases_runtime,
@@ -18,7 +19,9 @@ from conformance import (
 from conformance.registry import HANDLERS, check_plain, is_plain
 from conformance.shapes import Case
 
-MODULES = (cases_io, cases_metrics, cases_runtime, cases_search, cases_statistics)
+MODULES = (
+    cases_fusion, cases_io, cases_metrics, cases_runtime, cases_search, cases_statistics
+)  # fmt: skip
 """Imported for what they register."""
 
 CASES = {case["id"]: case for case in shapes.load("cases.jsonl")}
@@ -28,7 +31,7 @@ AREAS = ("io.trec", "io.arrow", "io.import", "cli.json", "cli.gate", "bm25", "ta
 
 def is_covered(case: Case) -> bool:
     area = case["area"]
-    return area.startswith(("metrics.", "runtime.", "stats.")) or area in AREAS
+    return area.startswith(("fusion.", "metrics.", "runtime.", "stats.")) or area in AREAS
 
 
 COVERED = [case for case in CASES.values() if is_covered(case)]
@@ -36,8 +39,6 @@ COVERED = [case for case in CASES.values() if is_covered(case)]
 NOT_YET_BY_AREA = {
     "io.beir": (51, 52, 53, 54, 55),
     "ann.audit": (81, 83, 85, 87, 88, 89, 90),
-    "fusion.rrf": (91, 93, 95),
-    "fusion.norm": (94,),
     "rag.context": (104, 105, 106, 107, 108),
     "rag.generation": (109, 111, 112, 113, 114, 115, 116, 118, 119, 120, 132),
     "rag.citation": (123, 124, 125, 126, 127, 128, 129, 130, 131),
@@ -63,7 +64,7 @@ def test_case__is_met(case: Case, tmp_path: Path) -> None:
 def test_cases__are_handled_or_not_yet_applicable() -> None:
     assert {name for name, case in CASES.items() if not is_covered(case)} == NOT_YET
     assert set(HANDLERS) <= {case["id"] for case in COVERED}
-    assert len(COVERED) == 82
+    assert len(COVERED) == 86
     assert len(CASES) == 129
 
 

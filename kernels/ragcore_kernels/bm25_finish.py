@@ -1,0 +1,179 @@
+"""Exact scores of the few documents that the fast BM25 kernel found, and their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragcore_kernels._jit import inline, kernel
+from ragcore_kernels.bm25_pack import BEGIN, END, POINTERS, ROW, WINDOW_BITS
+from ragcore_kernels.bm25_plain import impact
+from ragcore_kernels.bm25_windows import LEFT, N_FOUND
+from ragcore_kernels.vectors import bit_count
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+
+SEARCH = 16
+"""A list is searched for each document where it has more than so many postings a document."""
+DIGIT_BITS = 11
+DIGITS = 1 << DIGIT_BITS
+_DIGIT = np.uint32(DIGITS - 1)
+_ONE = np.uint64(1)
+
+
+@inline
+def place_of(docs: I32, begin: int, end: int, doc: int) -> Any:
+    """Where `doc` stands in the ascending ``docs[begin:end]``, or -1."""
+    stop = end
+    while begin < end:
+        middle = (begin + end) >> 1
+        if docs[middle] < doc:
+            begin = middle + 1
+        else:
+            end = middle
+    if begin < stop and docs[begin] == doc:
+        return begin
+    return -1
+
+
+@inline
+def place_in_list(lists: I64, s: int, pointers: I32, docs: I32, doc: int) -> Any:
+    """Posting of `doc` in list `s`, or -1."""
+    begin = lists[s, BEGIN]
+    end = lists[s, END]
+    if lists[s, POINTERS] >= 0:
+        at = lists[s, POINTERS] + (doc >> WINDOW_BITS)
+        return place_of(docs, begin + pointers[at], begin + pointers[at + 1], doc)
+    return place_of(docs, begin, end, doc)
+
+
+@inline
+def sort_scores(
+    scores: F32, docs: I32, n: int, keys: U32, others: U32, ids: I32, bins: I64
+) -> None:
+    """Put documents, which ascend, in order of falling score; equal scores stay as they are.
+
+    Three passes of a radix sort on the bits of the scores, which are not negative. What all
+    scores share costs no pass.
+    """
+    for i in range(n):
+        keys[i] = ~scores[i : i + 1].view(np.uint32)[0]
+    for step in range(3):
+        shift = np.uint32(step * DIGIT_BITS)
+        bins[:] = 0
+        for i in range(n):
+            bins[(keys[i] >> shift) & _DIGIT] += 1
+        if bins[(keys[0] >> shift) & _DIGIT] == n:
+            continue
+        at = 0
+        for digit in range(DIGITS):
+            count = bins[digit]
+            bins[digit] = at
+            at += count
+        for i in range(n):
+            digit = (keys[i] >> shift) & _DIGIT
+            others[bins[digit]] = keys[i]
+            ids[bins[digit]] = docs[i]
+            bins[digit] += 1
+        for i in range(n):
+            keys[i] = others[i]
+            docs[i] = ids[i]
+    for i in range(n):
+        others[i] = ~keys[i]
+        scores[i] = others[i : i + 1].view(np.float32)[0]
+
+
+@kernel
+def finish_batch(
+    first: int, n: int, docs: I32, tfs: I32, norms: F64, slots: I64, factors: F64, curve: F64,
+    lists: I64, pointers: I32, n_rows: int, tf_rows: U8, q_offsets: I64, q_terms: I64,
+    q_weights: F64, states: I64, found_docs: I32, bits: U64, bases: I32, totals: F64, near: F64,
+    scores: F32, keys: U32, others: U32, ids: I32, bins: I64, out_docs: I32, out_scores: F32,
+    counts: I64,
+) -> None:  # fmt: skip
+    """Score what was found for queries `first` to `first + n`, and give the best k in order.
+
+    Parameters
+    ----------
+    first, n : which queries.
+    docs, tfs, norms, slots, factors, curve : as `search_plain` takes them.
+    lists, pointers, n_rows : of `bm25_pack.Packed`.
+    tf_rows : its counts, document by document.
+    q_offsets, q_terms, q_weights : the queries.
+    states, found_docs : as `scan_batch` left them.
+    bits : (n_docs / 64 + 1,), zeroed, and zero again at the end.
+    bases : as `bits`, used here.
+    totals, near, scores, keys, others, ids : (room,), used here.
+    bins : (DIGITS,), used here.
+    out_docs, out_scores : (n_queries, k), rows of these queries are filled.
+    counts : (n_queries,), likewise; -1 for a query that is left to the plain kernel.
+    """
+    k = out_docs.shape[1]
+    for b in range(n):
+        q = first + b
+        if states[b, LEFT] != 0:
+            counts[q] = -1
+            continue
+        found = found_docs[b]
+        size = states[b, N_FOUND]
+        for i in range(size - 1, -1, -1):  # backwards: the base of a word is its first document
+            d = np.int64(found[i])
+            totals[i] = 0.0
+            near[i] = norms[d]
+            bits[d >> 6] |= _ONE << np.uint64(d & 63)
+            bases[d >> 6] = i
+        for j in range(q_offsets[q], q_offsets[q + 1]):
+            weight = q_weights[j]
+            if q_terms[j] < 0 or weight <= 0.0:
+                continue
+            s = slots[q_terms[j]]
+            factor = factors[s, 0]
+            extra = factors[s, 1]
+            begin = lists[s, BEGIN]
+            end = lists[s, END]
+            row = lists[s, ROW]
+            if row >= 0:
+                for i in range(size):
+                    d = np.int64(found[i])
+                    tf = np.int64(tf_rows[d * n_rows + row])
+                    if tf == 255:
+                        tf = np.int64(tfs[place_in_list(lists, s, pointers, docs, d)])
+                    value = impact(np.float64(tf), near[i], factor, extra, curve)
+                    if tf > 0:
+                        totals[i] += np.float64(value) * weight
+            elif end - begin > SEARCH * size:
+                for i in range(size):
+                    p = place_in_list(lists, s, pointers, docs, np.int64(found[i]))
+                    if p >= 0:
+                        value = impact(np.float64(tfs[p]), near[i], factor, extra, curve)
+                        totals[i] += np.float64(value) * weight
+            else:
+                for p in range(begin, end):
+                    d = np.int64(docs[p])
+                    word = bits[d >> 6]
+                    one = _ONE << np.uint64(d & 63)
+                    if word & one != 0:
+                        i = bases[d >> 6] + bit_count(word & (one - _ONE))
+                        value = impact(np.float64(tfs[p]), near[i], factor, extra, curve)
+                        totals[i] += np.float64(value) * weight
+        for i in range(size):
+            bits[np.int64(found[i]) >> 6] = 0
+            scores[i] = np.float32(totals[i])
+        if size > 0:
+            sort_scores(scores, found, size, keys, others, ids, bins)
+        size = min(size, k)
+        for i in range(size):
+            out_docs[q, i] = found[i]
+            out_scores[q, i] = scores[i]
+        for i in range(size, k):
+            out_docs[q, i] = -1
+            out_scores[q, i] = 0.0
+        counts[q] = size
