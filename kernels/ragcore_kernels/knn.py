@@ -1,14 +1,16 @@
 """Exact nearest neighbours of a float matrix: the order of a float64 scan, at the speed of float32.
 
 A filter in float32, or in bytes where the processor has instructions for it, leaves out what
-cannot be among the k nearest by a bound that is proved; the rest is scored in float64. So the result
-is that of a float64 scan to the last bit, for any number of threads, queries or tiles.
+cannot be among the k nearest by a bound that is proved; the rest is scored in float64. So the
+result is that of a float64 scan to the last bit, for any number of threads, queries or tiles.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,8 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels.knn_float import BLOCKS, bounds_float, pack_queries, scan_float
-from ragcore_kernels.knn_select import F32, F64, I32, I64, finish, merge_best, survey
-from ragcore_kernels.knn_tiles import GROUP, LANES
+from ragcore_kernels.knn_int8 import (
+    FOUR,
+    MOST_DIMENSIONS,
+    available,
+    code_queries,
+    encode,
+    scan_bytes,
+)
+from ragcore_kernels.knn_scores import F32, F64, survey
+from ragcore_kernels.knn_select import HEAD, I32, I64, begin, finish, merge_best, width
+from ragcore_kernels.knn_tiles import GROUP, LANES, SQUARE
 
 METRICS = ("ip", "cosine", "l2")
 """Scores: inner product; it over both norms; minus the *squared* distance. Greater is nearer.
@@ -32,7 +43,13 @@ QUERIES = 768
 """Queries of a batch: vectors are packed once for all of them."""
 
 CHUNK = 16_384
-"""Vectors that are turned from float16 to float32 at a time."""
+"""Vectors that are turned from float16 to float32 at a time; whole tiles."""
+
+SMALL = 4096
+"""Below so many vectors codes are not worth making."""
+
+SPARSE = 4
+"""Where fewer than one in so many may be found, these are packed; codes would be scanned whole."""
 
 STATE_BYTES = 1 << 28
 """Room for what waits, a thread; for a great k a batch has fewer queries."""
@@ -63,25 +80,33 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-class _Work:
-    """What a thread writes to while it looks at some of the vectors."""
+def _split(items: NDArray[Any], threads: int) -> list[NDArray[Any]]:
+    """Contiguous parts, none of them empty."""
+    cuts = [items.size * i // threads for i in range(threads + 1)]
+    return [items[a:b] for a, b in pairwise(cuts) if b > a]
 
-    def __init__(self, m: int, k: int, d: int) -> None:
-        groups = -(-m // GROUP)
-        room = 4 * k + 128
+
+class _Room:
+    """Where a thread packs vectors."""
+
+    def __init__(self, d: int) -> None:
         self.packed = np.empty(BLOCKS * d * LANES, np.float32)
         self.meta = np.zeros(BLOCKS * 4 * LANES, np.float32)
+        self.starts = np.empty(SQUARE, np.int64)
+
+
+class _Work:
+    """What a thread finds among its part of the vectors."""
+
+    def __init__(self, norms: F64, k: int) -> None:
         self.scores = np.empty(GROUP * LANES, np.float32)
         self.masks = np.empty(GROUP, np.int64)
-        self.limits = np.empty(groups * GROUP * 4, np.float32)
-        self.bounds = np.empty((m, 4))
-        self.best_scores = np.empty((m, k))
-        self.best_rows = np.empty((m, k), np.int32)
-        self.sizes = np.zeros((m, 3), np.int64)
-        self.state = (
-            self.limits, np.full(m, -np.inf), self.bounds, np.empty((m, k)), np.empty((m, room)),
-            np.empty((m, room), np.int32), self.best_scores, self.best_rows, self.sizes,
-        )  # fmt: skip
+        self.limits = np.empty(-(-norms.size // GROUP) * GROUP * 4, np.float32)
+        self.state = np.empty((norms.size, width(k)))
+        begin(norms, self.limits, self.state)
+
+
+_Part = Callable[[], _Work]
 
 
 class ExactIndex:
@@ -92,11 +117,12 @@ class ExactIndex:
     vectors : (n, d) float32 or float16, C-contiguous; a read-only memory map will do, and is not
         copied. float16 is turned to float32 piece by piece.
     metric : one of `METRICS`.
-    method : ``float32``; ``int8``, which keeps a byte per number and needs AVX512-VNNI to be the
-        faster; ``auto`` takes the faster. Results are the same to the last bit.
+    method : ``float32``; ``int8``, which keeps a byte per number besides and needs AVX512-VNNI, or
+        else is float32; ``auto``, which takes the faster. Results are the same to the last bit.
 
     Attributes
     ----------
+    method : that is used, ``float32`` or ``int8``.
     norms : (n,), NaN for a vector that is not finite.
     n_zero : zero vectors. Their cosine is 0 with everything, and they can be found.
     n_not_finite : vectors with NaN or an infinite number. They are never found.
@@ -127,14 +153,19 @@ class ExactIndex:
         self.vectors, self.metric = _frozen(vectors), metric
         self._metric = METRICS.index(metric)
         self.norms = np.empty(len(vectors))
-        for begin, piece in self._pieces(0, len(vectors)):
-            survey(piece, self.norms[begin : begin + len(piece)])
+        for at, piece in self._pieces(0, len(vectors)):
+            survey(piece, self.norms[at : at + len(piece)])
         finite = self.norms[~np.isnan(self.norms)]
         self.n_not_finite = len(vectors) - finite.size
         self.n_zero = int((finite == 0).sum())
         proper = finite[finite > 0]
         self.norm_range = (float(proper.min()), float(proper.max())) if proper.size else (0.0, 0.0)
-        self.method = "float32"
+        small = method == "auto" and len(vectors) < SMALL
+        bytes_fit = available() and 0 < vectors.shape[1] <= MOST_DIMENSIONS
+        self.method = "int8" if bytes_fit and method != "float32" and not small else "float32"
+        self._codes: tuple[NDArray[np.uint8], F32] | None = None
+        if self.method == "int8":
+            self._coded()
 
     def _pieces(self, begin: int, end: int) -> Any:
         """Stretches of rows as read-only float32, and where each begins."""
@@ -186,7 +217,7 @@ class ExactIndex:
         asked = np.flatnonzero(~np.isnan(norms))
         found = min(k, alive.size)
         if found:
-            batch = max(1, min(QUERIES, STATE_BYTES // (12 * (4 * found + 128) + 20 * found)))
+            batch = max(1, min(QUERIES, STATE_BYTES // (8 * width(found))))
             for at in range(0, asked.size, batch):
                 part = asked[at : at + batch]
                 best = self._batch(queries[part], norms[part], found, alive, max(threads, 1))
@@ -220,34 +251,77 @@ class ExactIndex:
     def _batch(self, queries: F32, norms: F64, k: int, alive: I32, threads: int) -> tuple[I32, F64]:
         """Rows and scores of finite queries; `k` vectors can be found."""
         queries = _frozen(np.ascontiguousarray(queries))
+        dense = SPARSE * alive.size >= len(self.vectors)
+        look = self._bytes if self.method == "int8" and dense else self._floats
+        parts = look(queries, norms, k, alive, threads)
+        if len(parts) == 1:
+            works = [parts[0]()]
+        else:
+            with ThreadPoolExecutor(len(parts)) as pool:
+                works = list(pool.map(lambda part: part(), parts))
+        best = works[0]
+        for other in works[1:]:
+            merge_best(best.state, other.state, k)
+        scores, rows = np.empty((len(queries), k)), np.empty((len(queries), k), np.int32)
+        finish(best.state, k, scores, rows)
+        return rows, scores
+
+    def _floats(self, queries: F32, norms: F64, k: int, alive: I32, threads: int) -> list[_Part]:
+        """The search by inner products in float32, in parts of the vectors."""
         m, d = queries.shape
         packed = np.empty(-(-m // GROUP) * GROUP * d, np.float32)
         pack_queries(queries, packed)
-        cuts = [alive.size * i // threads for i in range(threads + 1)]
-        parts = [(a, b) for a, b in pairwise(cuts) if b > a]
 
-        def look(part: tuple[int, int]) -> _Work:
-            work, mine = _Work(m, k, d), alive[part[0] : part[1]]
-            bounds_float(norms, d, self._metric, work.limits, work.bounds)
+        def look(mine: I32) -> _Work:
+            work, room = _Work(norms, k), _Room(d)
+            bounds_float(d, self._metric, work.limits, work.state)
             for at, piece in self._pieces(int(mine[0]), int(mine[-1]) + 1):
                 a, b = np.searchsorted(mine, [at, at + len(piece)])
                 scan_float(
                     piece, at, self.norms[at : at + len(piece)], mine[a:b] - np.int32(at), queries,
-                    packed, self._metric, work.packed, work.meta, work.scores, work.masks,
-                    *work.state,
+                    packed, self._metric, room.packed, room.meta, work.scores, work.masks,
+                    room.starts, work.limits, work.state, k,
                 )  # fmt: skip
             return work
 
-        if len(parts) == 1:
-            works = [look(parts[0])]
-        else:
-            with ThreadPoolExecutor(len(parts)) as pool:
-                works = list(pool.map(look, parts))
-        best = works[0]
-        for other in works[1:]:
-            merge_best(
-                best.best_scores, best.best_rows, best.sizes, other.best_scores, other.best_rows,
-                other.sizes,
-            )  # fmt: skip
-        finish(best.best_scores, best.best_rows, best.sizes)
-        return best.best_rows, best.best_scores
+        return [partial(look, part) for part in _split(alive, threads)]
+
+    def _bytes(self, queries: F32, norms: F64, k: int, alive: I32, threads: int) -> list[_Part]:
+        """The search by inner products of codes, in parts of the vectors."""
+        m, d = queries.shape
+        codes, meta = self._coded()
+        size = (1 + -(-d // FOUR)) * GROUP * FOUR
+        words = np.empty(-(-m // GROUP) * size // FOUR, np.int32)
+        asked = _Work(norms, 1)
+        code_queries(queries, self._metric, words.view(np.int8), words, asked.limits, asked.state)
+        bits = np.zeros(meta.size // 4, np.bool_)
+        bits[alive] = True
+        masks = np.packbits(bits, bitorder="little").view("<u4").astype(np.int64)
+        tiles = np.flatnonzero(masks)
+
+        def look(mine: I64) -> _Work:
+            work = _Work(norms, k)
+            work.limits[:], work.state[:, :HEAD] = asked.limits, asked.state[:, :HEAD]
+            end = min(LANES * int(mine[-1] + 1), len(self.vectors))
+            for at, piece in self._pieces(LANES * int(mine[0]), end):
+                a, b = np.searchsorted(mine, [at // LANES, -(-(at + len(piece)) // LANES)])
+                scan_bytes(
+                    piece, at, self.norms[at : at + len(piece)], mine[a:b], masks[mine[a:b]],
+                    queries, codes, words, self._metric, meta, work.scores, work.masks,
+                    work.limits, work.state, k,
+                )  # fmt: skip
+            return work
+
+        return [partial(look, part) for part in _split(tiles, threads)]
+
+    def _coded(self) -> tuple[NDArray[np.uint8], F32]:
+        """Codes of all vectors and what they lose; made when first asked for."""
+        if self._codes is None:
+            n, d = self.vectors.shape
+            tiles = -(-n // LANES)
+            codes = np.full(tiles * -(-d // FOUR) * LANES * FOUR, 128, np.uint8)
+            meta = np.zeros(tiles * 4 * LANES, np.float32)
+            for at, piece in self._pieces(0, n):
+                encode(piece, at, self.norms[at : at + len(piece)], self._metric, codes, meta)
+            self._codes = codes, meta
+        return self._codes

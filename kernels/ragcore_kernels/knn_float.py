@@ -5,20 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from ragcore_kernels._jit import inline, kernel
+from ragcore_kernels.knn_emit import borrowed, lowest_bit
+from ragcore_kernels.knn_scores import COSINE, F32, F64, L2
 from ragcore_kernels.knn_select import (
-    COSINE,
-    F32,
-    F64,
+    ALWAYS,
     GREATEST_NORM,
     I32,
     I64,
-    L2,
     LEAST_NORM,
+    NORM,
+    PER_U,
+    PER_V,
     SLACK,
     offer,
     settle,
-)  # fmt: skip
-from ragcore_kernels.knn_tiles import GROUP, LANES, sieve, tile_float
+)
+from ragcore_kernels.knn_tiles import (
+    GROUP,
+    LANES,
+    SQUARE,
+    sieve,
+    tile_float,
+    transpose,
+)
 
 BLOCKS = 8
 """Tiles of vectors that are packed at a time: together they fit a second-level cache."""
@@ -43,25 +52,26 @@ def _describe(meta: F32, at: int, norm: float, metric: int) -> None:
 
 
 @inline
-def _pack(vectors: F32, rows: I32, start: int, n: int, packed: F32, at: int) -> None:
-    """Lay `n` vectors side by side from `at` on; the other lanes are zero."""
-    d = vectors.shape[1]
-    for lane in range(LANES):
-        if lane < n:
-            i = rows[start + lane]
-            for j in range(d):
-                packed[at + j * LANES + lane] = vectors[i, j]
-        else:
-            for j in range(d):
-                packed[at + j * LANES + lane] = np.float32(0.0)
+def _pack(vectors: F32, rows: I32, start: int, n: int, packed: F32, at: int, starts: I64) -> None:
+    """Lay `n` vectors side by side from `at` on; the other lanes are copies, and do not count."""
+    d = np.int64(vectors.shape[1])
+    flat = vectors.reshape(-1)
+    whole = d - d % SQUARE
+    for first in range(0, LANES, SQUARE):
+        for i in range(SQUARE):
+            starts[i] = rows[start + min(first + i, n - 1)] * d
+        for j in range(0, whole, SQUARE):
+            transpose(flat, starts, j, packed, at + j * LANES + first)
+        for j in range(whole, d):
+            for i in range(SQUARE):
+                packed[at + j * LANES + first + i] = flat[starts[i] + j]
 
 
 @kernel
 def scan_float(
     vectors: F32, base: int, norms: F64, rows: I32, queries: F32, packed_queries: F32,
-    metric: int, packed: F32, meta: F32, scores: F32, masks: I64, limits: F32, least: F64,
-    bounds: F64, floor: F64, upper: F64, waiting: I32, best_scores: F64, best_rows: I32,
-    sizes: I64,
+    metric: int, packed: F32, meta: F32, scores: F32, masks: I64, starts: I64, limits: F32,
+    state: F64, k: int,
 ) -> None:  # fmt: skip
     """Offer vectors to all queries, by their inner products in float32.
 
@@ -73,19 +83,20 @@ def scan_float(
     queries : (m, d) float32, finite.
     packed_queries : (groups * d * GROUP,) as `pack_queries` makes it.
     metric : IP, COSINE or L2.
-    packed, meta, scores, masks : room for BLOCKS tiles of vectors: (BLOCKS * d * LANES,) and
-        (BLOCKS * 4 * LANES,); (GROUP * LANES,); (GROUP,).
-    limits, least, bounds, floor, upper, waiting, best_scores, best_rows, sizes : as `offer` says.
+    packed, meta, scores, masks, starts : room for BLOCKS tiles of vectors, (BLOCKS * d * LANES,)
+        and (BLOCKS * 4 * LANES,); (GROUP * LANES,); (GROUP,); (SQUARE,).
+    limits, state, k : as `offer` says.
     """
-    state = (limits, least, bounds, floor, upper, waiting, best_scores, best_rows, sizes)
-    d, m, k = np.int64(vectors.shape[1]), np.int64(queries.shape[0]), np.int64(floor.shape[1])
+    d, m = np.int64(vectors.shape[1]), np.int64(queries.shape[0])
     groups = (m + GROUP - 1) // GROUP
+    vectors, norms, queries = borrowed(vectors), borrowed(norms), borrowed(queries)
+    meta, limits, state = borrowed(meta), borrowed(limits), borrowed(state)
     for start in range(0, rows.size, BLOCKS * LANES):
         n = min(rows.size - start, BLOCKS * LANES)
         blocks = (n + LANES - 1) // LANES
         for b in range(blocks):
             filled = min(n - b * LANES, LANES)
-            _pack(vectors, rows, start + b * LANES, filled, packed, b * d * LANES)
+            _pack(vectors, rows, start + b * LANES, filled, packed, b * d * LANES, starts)
             for lane in range(filled):
                 norm = norms[rows[start + b * LANES + lane]]
                 _describe(meta, b * 4 * LANES + lane, norm, metric)
@@ -99,18 +110,16 @@ def scan_float(
                     continue
                 for i in range(min(m - g * GROUP, GROUP)):
                     mask = masks[i] & alive
-                    lane = np.int64(0)
                     while mask:
-                        if mask & 1:
-                            row = base + rows[start + b * LANES + lane]
-                            offer(
-                                g * GROUP + i, row, scores[i * LANES + lane], meta, where + lane,
-                                k, metric, vectors, base, norms, queries, state,
-                            )  # fmt: skip
-                        mask >>= 1
-                        lane += 1
+                        lane = lowest_bit(mask)
+                        mask &= mask - 1
+                        offer(
+                            g * GROUP + i, base + rows[start + b * LANES + lane],
+                            scores[i * LANES + lane], meta, where + lane, k, metric,
+                            vectors, base, norms, queries, limits, state,
+                        )  # fmt: skip
     for q in range(m):
-        settle(q, k, metric, vectors, base, norms, queries, state)
+        settle(q, k, metric, vectors, base, norms, queries, limits, state)
 
 
 @kernel
@@ -131,7 +140,7 @@ def pack_queries(queries: F32, out: F32) -> None:
 
 
 @kernel
-def bounds_float(norms: F64, d: int, metric: int, limits: F32, bounds: F64) -> None:
+def bounds_float(d: int, metric: int, limits: F32, state: F64) -> None:
     """Bounds of what float32 adds to an inner product.
 
     A sum of d products in any order, fused or not, errs by at most ``g |q| |x|`` with
@@ -139,29 +148,22 @@ def bounds_float(norms: F64, d: int, metric: int, limits: F32, bounds: F64) -> N
 
     Parameters
     ----------
-    norms : (m,), of the queries.
     d : dimensions.
     metric : IP, COSINE or L2.
-    limits, bounds : filled, as `offer` reads them; queries beyond the last ask for too much.
+    limits, state : as `begin` leaves them; bounds are filled in where one holds.
 
     References
     ----------
     Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
     """
     share = (d + 2.0) * 2.0**-24
-    limits[:] = np.float32(0.0)
-    for q in range(limits.size // 4):
-        limits[4 * q + 1] = np.float32(np.inf)
-    for q in range(norms.size):
-        norm = norms[q]
+    for q in range(state.shape[0]):
+        norm = state[q, NORM]
         limits[4 * q] = np.float32(1.0)
-        limits[4 * q + 1] = np.float32(-np.inf)
-        bounds[q, 0] = np.inf
-        bounds[q, 1] = 0.0
-        bounds[q, 2] = 1e-34
-        bounds[q, 3] = norm
         if LEAST_NORM <= norm <= GREATEST_NORM and share < 0.25:
-            bounds[q, 0] = norm * (share / (1.0 - share) + SLACK + (d + 8.0) * 2.0**-50)
+            noise = (d + 8.0) * 2.0**-50
+            state[q, PER_U] = norm * (share / (1.0 - share) + SLACK + noise)
+            state[q, PER_V] = 0.0
             if metric == L2:
-                bounds[q, 2] += (d + 8.0) * 2.0**-50 * norm * norm
-            limits[4 * q + 2] = np.float32(bounds[q, 0] * (1.0 + SLACK))
+                state[q, ALWAYS] += noise * norm * norm
+            limits[4 * q + 2] = np.float32(state[q, PER_U] * (1.0 + SLACK))

@@ -6,23 +6,28 @@ bound. Exact scores are taken from the greatest upper bound down, until no other
 
 Values of all metrics are compared on the scale of inner products: the inner product itself, divided
 by the norm of the vector for ``cosine``, less half its squared norm for ``l2``.
+
+All that is known of a query is one row of a matrix, `state`: few arrays to hand on, and one stretch
+of memory. Its columns are
+
+* 0 what a query asks for, 1 to 3 errors per u, per v and always (infinite: no bound holds), 4 the
+  norm of the query, 5 to 7 how many of floor, best and waiting are filled;
+* from 8 on the floor (k), scores and rows of the best (k each), upper bounds and rows of what waits
+  (`room` each). Rows of vectors are whole numbers, which float64 holds.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import inline, kernel
+from ragcore_kernels.knn_scores import COSINE, F32, F64, L2, score_of
 
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
-IP, COSINE, L2 = 0, 1, 2
+LEAST, PER_U, PER_V, ALWAYS, NORM, IN_FLOOR, IN_BEST, IN_WAITING, HEAD = range(9)
 
 LEAST_NORM, GREATEST_NORM = 1e-15, 1e15
 """Between these no product of norms leaves the normal float32; others are scored exactly."""
@@ -31,180 +36,96 @@ SLACK = 1e-6
 """16 roundings of float32: more than any bound here takes to be put together."""
 
 
-@inline
-def product(x: F32, i: int, y: F32, j: int) -> float:
-    """``x[i] . y[j]`` in float64: products are exact, summed in eight lanes (`sum_eight`)."""
-    d = x.shape[1]
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-    whole = d - d % 8
-    for c in range(0, whole, 8):
-        a0 += np.float64(x[i, c]) * np.float64(y[j, c])
-        a1 += np.float64(x[i, c + 1]) * np.float64(y[j, c + 1])
-        a2 += np.float64(x[i, c + 2]) * np.float64(y[j, c + 2])
-        a3 += np.float64(x[i, c + 3]) * np.float64(y[j, c + 3])
-        a4 += np.float64(x[i, c + 4]) * np.float64(y[j, c + 4])
-        a5 += np.float64(x[i, c + 5]) * np.float64(y[j, c + 5])
-        a6 += np.float64(x[i, c + 6]) * np.float64(y[j, c + 6])
-        a7 += np.float64(x[i, c + 7]) * np.float64(y[j, c + 7])
-    if whole < d:
-        a0 += np.float64(x[i, whole]) * np.float64(y[j, whole])
-    if whole + 1 < d:
-        a1 += np.float64(x[i, whole + 1]) * np.float64(y[j, whole + 1])
-    if whole + 2 < d:
-        a2 += np.float64(x[i, whole + 2]) * np.float64(y[j, whole + 2])
-    if whole + 3 < d:
-        a3 += np.float64(x[i, whole + 3]) * np.float64(y[j, whole + 3])
-    if whole + 4 < d:
-        a4 += np.float64(x[i, whole + 4]) * np.float64(y[j, whole + 4])
-    if whole + 5 < d:
-        a5 += np.float64(x[i, whole + 5]) * np.float64(y[j, whole + 5])
-    if whole + 6 < d:
-        a6 += np.float64(x[i, whole + 6]) * np.float64(y[j, whole + 6])
-    return sum_eight(a0, a1, a2, a3, a4, a5, a6, a7)
+def width(k: int) -> int:
+    """Columns of `state` for the `k` nearest."""
+    return HEAD + 3 * k + 2 * (4 * k + 128)
 
 
 @inline
-def squared_distance(x: F32, i: int, y: F32, j: int) -> float:
-    """``|x[i] - y[j]|**2`` in float64: lane l sums dimensions l, l + 8, ... in their order."""
-    d = x.shape[1]
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-    whole = d - d % 8
-    for c in range(0, whole, 8):
-        a0 += _square(x, i, y, j, c)
-        a1 += _square(x, i, y, j, c + 1)
-        a2 += _square(x, i, y, j, c + 2)
-        a3 += _square(x, i, y, j, c + 3)
-        a4 += _square(x, i, y, j, c + 4)
-        a5 += _square(x, i, y, j, c + 5)
-        a6 += _square(x, i, y, j, c + 6)
-        a7 += _square(x, i, y, j, c + 7)
-    if whole < d:
-        a0 += _square(x, i, y, j, whole)
-    if whole + 1 < d:
-        a1 += _square(x, i, y, j, whole + 1)
-    if whole + 2 < d:
-        a2 += _square(x, i, y, j, whole + 2)
-    if whole + 3 < d:
-        a3 += _square(x, i, y, j, whole + 3)
-    if whole + 4 < d:
-        a4 += _square(x, i, y, j, whole + 4)
-    if whole + 5 < d:
-        a5 += _square(x, i, y, j, whole + 5)
-    if whole + 6 < d:
-        a6 += _square(x, i, y, j, whole + 6)
-    return sum_eight(a0, a1, a2, a3, a4, a5, a6, a7)
-
-
-@inline
-def _square(x: F32, i: int, y: F32, j: int, c: int) -> float:
-    gap = np.float64(x[i, c]) - np.float64(y[j, c])
-    return gap * gap
-
-
-@inline
-def sum_eight(
-    a0: float, a1: float, a2: float, a3: float, a4: float, a5: float, a6: float, a7: float
-) -> float:
-    """Sum of eight lanes, halves first: the last step of the one fixed order of summation."""
-    return ((a0 + a4) + (a2 + a6)) + ((a1 + a5) + (a3 + a7))
-
-
-@inline
-def score_of(
-    vectors: F32, i: int, norm: float, queries: F32, q: int, q_norm: float, metric: int
-) -> float:
-    """Score of one pair, greater is nearer; a zero vector or query has cosine 0."""
-    if metric == L2:
-        return 0.0 - squared_distance(vectors, i, queries, q)
-    dot = product(vectors, i, queries, q)
-    if metric == IP:
-        return dot
-    if norm == 0.0 or q_norm == 0.0:
-        return 0.0
-    return dot / (q_norm * norm)
-
-
-@inline
-def _worse(a: float, i: int, b: float, j: int) -> bool:
+def _worse(a: float, i: float, b: float, j: float) -> bool:
     """Whether score `a` of row `i` stands behind score `b` of row `j`."""
     return a < b or (a == b and i > j)
 
 
 @inline
-def keep_best(scores: F64, rows: I32, n: int, k: int, score: float, row: int) -> int:
-    """Offer a pair to a heap of the `k` best, the worst at its root; returns its new size."""
+def _sink(state: F64, q: int, k: int, n: int, score: float, row: float) -> None:
+    """Replace the root of the heap of `n` of the best, the worst of them."""
+    at, scores, rows = np.int64(0), HEAD + k, HEAD + 2 * k
+    while True:
+        low = 2 * at + 1
+        if low >= n:
+            break
+        low_score, low_row = state[q, scores + low], state[q, rows + low]
+        if low + 1 < n:
+            next_score, next_row = state[q, scores + low + 1], state[q, rows + low + 1]
+            if _worse(next_score, next_row, low_score, low_row):
+                low += 1
+                low_score, low_row = next_score, next_row
+        if not _worse(low_score, low_row, score, row):
+            break
+        state[q, scores + at] = low_score
+        state[q, rows + at] = low_row
+        at = low
+    state[q, scores + at] = score
+    state[q, rows + at] = row
+
+
+@inline
+def _keep_best(state: F64, q: int, k: int, score: float, row: float) -> None:
+    """Offer a pair to the heap of the `k` best, the worst at its root."""
+    n, scores, rows = np.int64(state[q, IN_BEST]), HEAD + k, HEAD + 2 * k
+    if n == k:
+        if _worse(state[q, scores], state[q, rows], score, row):
+            _sink(state, q, k, n, score, row)
+        return
+    at = n
+    while at > 0:
+        up = (at - 1) >> 1
+        if not _worse(score, row, state[q, scores + up], state[q, rows + up]):
+            break
+        state[q, scores + at] = state[q, scores + up]
+        state[q, rows + at] = state[q, rows + up]
+        at = up
+    state[q, scores + at] = score
+    state[q, rows + at] = row
+    state[q, IN_BEST] = n + 1
+
+
+@inline
+def _raise_floor(state: F64, q: int, k: int, value: float) -> None:
+    """Offer a lower bound to the heap of the `k` greatest, the least at its root."""
+    n = np.int64(state[q, IN_FLOOR])
+    at = np.int64(0)
     if n < k:
         at = n
-        n += 1
+        state[q, IN_FLOOR] = n + 1
         while at > 0:
             up = (at - 1) >> 1
-            if not _worse(score, row, scores[up], rows[up]):
+            if value >= state[q, HEAD + up]:
                 break
-            scores[at] = scores[up]
-            rows[at] = rows[up]
+            state[q, HEAD + at] = state[q, HEAD + up]
             at = up
+    elif value > state[q, HEAD]:
+        while True:
+            low = 2 * at + 1
+            if low >= n:
+                break
+            if low + 1 < n and state[q, HEAD + low + 1] < state[q, HEAD + low]:
+                low += 1
+            if state[q, HEAD + low] >= value:
+                break
+            state[q, HEAD + at] = state[q, HEAD + low]
+            at = low
     else:
-        if not _worse(scores[0], rows[0], score, row):
-            return n
-        at = _sink(scores, rows, n, score, row)
-    scores[at] = score
-    rows[at] = row
-    return n
+        return
+    state[q, HEAD + at] = value
 
 
 @inline
-def _sink(scores: F64, rows: I32, n: int, score: float, row: int) -> int:
-    """Place for a pair that replaces the root of a heap of `n`; children move up."""
-    at = 0
-    while True:
-        low = 2 * at + 1
-        if low >= n:
-            return at
-        if low + 1 < n and _worse(scores[low + 1], rows[low + 1], scores[low], rows[low]):
-            low += 1
-        if not _worse(scores[low], rows[low], score, row):
-            return at
-        scores[at] = scores[low]
-        rows[at] = rows[low]
-        at = low
-
-
-@inline
-def _raise_floor(floor: F64, n: int, k: int, value: float) -> int:
-    """Offer a lower bound to a heap of the `k` greatest, the least at its root."""
-    if n < k:
-        at = n
-        n += 1
-        while at > 0:
-            up = (at - 1) >> 1
-            if value >= floor[up]:
-                break
-            floor[at] = floor[up]
-            at = up
-        floor[at] = value
-        return n
-    if value <= floor[0]:
-        return n
-    at = 0
-    while True:
-        low = 2 * at + 1
-        if low >= n:
-            break
-        if low + 1 < n and floor[low + 1] < floor[low]:
-            low += 1
-        if floor[low] >= value:
-            break
-        floor[at] = floor[low]
-        at = low
-    floor[at] = value
-    return n
-
-
-@inline
-def _set_least(limits: F32, least: F64, q: int, value: float) -> None:
+def _set_least(limits: F32, state: F64, q: int, value: float) -> None:
     """Raise what a query asks for, and the float32 of it that the sieve compares with."""
-    if value > least[q]:
-        least[q] = value
+    if value > state[q, LEAST]:
+        state[q, LEAST] = value
         limits[4 * q + 1] = np.float32(value - SLACK * abs(value) - 1e-35)
 
 
@@ -219,88 +140,79 @@ def _value_of(score: float, q_norm: float, metric: int) -> float:
 
 
 @inline
-def _pop_upper(upper: F64, rows: I32, n: int) -> None:
-    """Move the root of a heap with the greatest upper bound first to its end; n > 0."""
-    last = n - 1
-    top, top_row = upper[0], rows[0]
-    value, row = upper[last], rows[last]
-    _sink_upper(upper, rows, last, np.int64(0), value, row)
-    upper[last] = top
-    rows[last] = top_row
-
-
-@inline
-def _sink_upper(upper: F64, rows: I32, n: int, at: int, value: float, row: int) -> None:
+def _sink_upper(state: F64, q: int, upper: int, rows: int, n: int, at: int) -> None:
+    """Mend the heap of `n` upper bounds, the greatest at its root, below place `at`."""
+    value, row = state[q, upper + at], state[q, rows + at]
     while True:
         high = 2 * at + 1
         if high >= n:
             break
-        if high + 1 < n and upper[high + 1] > upper[high]:
+        if high + 1 < n and state[q, upper + high + 1] > state[q, upper + high]:
             high += 1
-        if upper[high] <= value:
+        if state[q, upper + high] <= value:
             break
-        upper[at] = upper[high]
-        rows[at] = rows[high]
+        state[q, upper + at] = state[q, upper + high]
+        state[q, rows + at] = state[q, rows + high]
         at = high
-    upper[at] = value
-    rows[at] = row
-
-
-State = tuple[F32, F64, F64, F64, F64, I32, F64, I32, I64]
-"""limits, least, bounds, floor, upper, waiting, best_scores, best_rows, sizes; see `offer`."""
+    state[q, upper + at] = value
+    state[q, rows + at] = row
 
 
 @inline
 def settle(
-    q: int, k: int, metric: int, vectors: F32, base: int, norms: F64, queries: F32, state: State
-) -> None:
+    q: int, k: int, metric: int, vectors: F32, base: int, norms: F64, queries: F32, limits: F32,
+    state: F64,
+) -> None:  # fmt: skip
     """Score what waits exactly, greatest upper bound first, until the rest cannot count."""
-    _, least, _, _, upper, waiting, _, _, sizes = state
-    n = sizes[q, 1]
+    upper, rows = HEAD + 3 * k, HEAD + 3 * k + (state.shape[1] - HEAD - 3 * k) // 2
+    n = np.int64(state[q, IN_WAITING])
     for at in range(n // 2 - 1, -1, -1):
-        _sink_upper(upper[q], waiting[q], n, at, upper[q, at], waiting[q, at])
-    while n > 0 and upper[q, 0] >= least[q]:
-        row = waiting[q, 0]
-        _score_exactly(q, row, k, metric, vectors, base, norms, queries, state)
-        _pop_upper(upper[q], waiting[q], n)
+        _sink_upper(state, q, upper, rows, n, at)
+    while n > 0 and state[q, upper] >= state[q, LEAST]:
+        row = np.int64(state[q, rows])
+        _score_exactly(q, row, k, metric, vectors, base, norms, queries, limits, state)
         n -= 1
-    sizes[q, 1] = 0
+        state[q, upper] = state[q, upper + n]
+        state[q, rows] = state[q, rows + n]
+        _sink_upper(state, q, upper, rows, n, np.int64(0))
+    state[q, IN_WAITING] = 0.0
 
 
 @inline
 def _score_exactly(
     q: int, row: int, k: int, metric: int, vectors: F32, base: int, norms: F64, queries: F32,
-    state: State,
+    limits: F32, state: F64,
 ) -> None:  # fmt: skip
-    limits, least, bounds, _, _, _, best_scores, best_rows, sizes = state
+    """Score a pair and offer it to the best."""
     i = row - base
-    score = score_of(vectors, i, norms[i], queries, q, bounds[q, 3], metric)
-    sizes[q, 2] = keep_best(best_scores[q], best_rows[q], sizes[q, 2], k, score, row)
-    if sizes[q, 2] == k and bounds[q, 0] < np.inf:
-        _set_least(limits, least, q, _value_of(best_scores[q, 0], bounds[q, 3], metric))
+    score = score_of(vectors, i, norms[i], queries, q, state[q, NORM], metric)
+    _keep_best(state, q, k, score, np.float64(row))
+    if state[q, IN_BEST] == k and state[q, PER_U] < np.inf:
+        _set_least(limits, state, q, _value_of(state[q, HEAD + k], state[q, NORM], metric))
 
 
 @inline
 def _compact(
-    q: int, k: int, metric: int, vectors: F32, base: int, norms: F64, queries: F32, state: State
-) -> None:
+    q: int, k: int, metric: int, vectors: F32, base: int, norms: F64, queries: F32, limits: F32,
+    state: F64,
+) -> None:  # fmt: skip
     """Drop what cannot count any more; score the rest where that frees less than half."""
-    _, least, _, _, upper, waiting, _, _, sizes = state
-    kept = 0
-    for i in range(sizes[q, 1]):
-        if upper[q, i] >= least[q]:
-            upper[q, kept] = upper[q, i]
-            waiting[q, kept] = waiting[q, i]
+    upper, room = HEAD + 3 * k, (state.shape[1] - HEAD - 3 * k) // 2
+    kept = np.int64(0)
+    for i in range(room):
+        if state[q, upper + i] >= state[q, LEAST]:
+            state[q, upper + kept] = state[q, upper + i]
+            state[q, upper + room + kept] = state[q, upper + room + i]
             kept += 1
-    sizes[q, 1] = kept
-    if 2 * kept > upper.shape[1]:
-        settle(q, k, metric, vectors, base, norms, queries, state)
+    state[q, IN_WAITING] = kept
+    if 2 * kept > room:
+        settle(q, k, metric, vectors, base, norms, queries, limits, state)
 
 
 @inline
 def offer(
     q: int, row: int, score: float, meta: F32, at: int, k: int, metric: int, vectors: F32,
-    base: int, norms: F64, queries: F32, state: State,
+    base: int, norms: F64, queries: F32, limits: F32, state: F64,
 ) -> None:  # fmt: skip
     """Take a pair that passed the sieve.
 
@@ -310,84 +222,80 @@ def offer(
     score : of the tile.
     meta, at : of the vector: elements `at`, `at` + 32, ... are scale, u, v, h; an h of -inf says
         that no bound holds for it.
-    state : limits (groups * 48,) as the sieve reads them; least (m,), what a query asks for;
-        bounds (m, 4): errors per u, per v, always, and the norm of the query, where an infinite
-        error says that no bound holds; floor (m, k); upper, waiting (m, c); best_scores, best_rows
-        (m, k); sizes (m, 3), how many of floor, waiting and best are filled.
+    k, metric : how many nearest; IP, COSINE or L2.
+    vectors, base, norms : (n, d), (n,); their row 0 is row `base` of the whole matrix.
+    queries : (m, d).
+    limits, state : as the sieve reads them, (groups * 48,); (m, `width`), see the head of the file.
     """
-    limits, least, bounds, floor, upper, waiting, _, _, sizes = state
     h = np.float64(meta[at + 96])
-    if h == -np.inf or bounds[q, 0] == np.inf:
-        _score_exactly(q, row, k, metric, vectors, base, norms, queries, state)
+    if h == -np.inf or state[q, PER_U] == np.inf:
+        _score_exactly(q, row, k, metric, vectors, base, norms, queries, limits, state)
         return
     value = np.float64(score) * np.float64(meta[at]) * np.float64(limits[4 * q])
-    error = bounds[q, 0] * np.float64(meta[at + 32]) + bounds[q, 1] * np.float64(meta[at + 64])
-    error += bounds[q, 2]
+    error = state[q, PER_U] * np.float64(meta[at + 32]) + state[q, ALWAYS]
+    error += state[q, PER_V] * np.float64(meta[at + 64])
     high = value + error - h
-    if high < least[q]:
+    if high < state[q, LEAST]:
         return
-    sizes[q, 0] = _raise_floor(floor[q], sizes[q, 0], k, value - error - h * (1.0 + 4.0 * SLACK))
-    if sizes[q, 0] == k:
-        _set_least(limits, least, q, floor[q, 0])
-    n = sizes[q, 1]
-    upper[q, n] = high
-    waiting[q, n] = row
-    sizes[q, 1] = n + 1
-    if n + 1 == upper.shape[1]:
-        _compact(q, k, metric, vectors, base, norms, queries, state)
+    _raise_floor(state, q, k, value - error - h * (1.0 + 4.0 * SLACK))
+    if state[q, IN_FLOOR] == k:
+        _set_least(limits, state, q, state[q, HEAD])
+    n, room = np.int64(state[q, IN_WAITING]), (state.shape[1] - HEAD - 3 * k) // 2
+    state[q, HEAD + 3 * k + n] = high
+    state[q, HEAD + 3 * k + room + n] = row
+    state[q, IN_WAITING] = n + 1
+    if n + 1 == room:
+        _compact(q, k, metric, vectors, base, norms, queries, limits, state)
 
 
 @kernel
-def finish(best_scores: F64, best_rows: I32, sizes: I64) -> None:
-    """Sort the heaps of the best: score descending, then row ascending; -1 beyond.
+def begin(norms: F64, limits: F32, state: F64) -> None:
+    """Nothing found yet; no bound holds until a filter gives one.
 
     Parameters
     ----------
-    best_scores, best_rows : (m, k); -inf and -1 are put where nothing was found.
-    sizes : (m, 3); the third column says how many were found.
+    norms : (m,), of the queries.
+    limits, state : filled as `offer` reads them; queries beyond the last ask for too much.
     """
-    for q in range(sizes.shape[0]):
-        n = sizes[q, 2]
-        best_scores[q, n:] = -np.inf
-        best_rows[q, n:] = -1
-        for last in range(n - 1, 0, -1):
-            score, row = best_scores[q, last], best_rows[q, last]
-            top, top_row = best_scores[q, 0], best_rows[q, 0]
-            at = _sink(best_scores[q], best_rows[q], last, score, row)
-            best_scores[q, at] = score
-            best_rows[q, at] = row
-            best_scores[q, last] = top
-            best_rows[q, last] = top_row
+    limits[:] = np.float32(0.0)
+    for q in range(limits.size // 4):
+        limits[4 * q + 1] = np.float32(np.inf)
+    for q in range(norms.size):
+        state[q, :HEAD] = 0.0
+        state[q, LEAST] = -np.inf
+        state[q, PER_U] = np.inf
+        state[q, ALWAYS] = 1e-34
+        state[q, NORM] = norms[q]
+        limits[4 * q + 1] = np.float32(-np.inf)
 
 
 @kernel
-def merge_best(
-    scores: F64, rows: I32, sizes: I64, more_scores: F64, more_rows: I32, more_sizes: I64
-) -> None:
-    """Bring the best of other rows into the heaps of the best.
+def merge_best(state: F64, more: F64, k: int) -> None:
+    """Bring the best of other vectors into the best.
 
     Parameters
     ----------
-    scores, rows, sizes : (m, k), (m, k), (m, 3) as `finish` takes them; changed.
-    more_scores, more_rows, more_sizes : the same of other rows.
+    state : (m, `width`), changed.
+    more : the same of other vectors.
+    k : how many nearest.
     """
-    k = np.int64(scores.shape[1])
-    for q in range(sizes.shape[0]):
-        for i in range(more_sizes[q, 2]):
-            sizes[q, 2] = keep_best(
-                scores[q], rows[q], sizes[q, 2], k, more_scores[q, i], more_rows[q, i]
-            )
+    for q in range(state.shape[0]):
+        for i in range(np.int64(more[q, IN_BEST])):
+            _keep_best(state, q, k, more[q, HEAD + k + i], more[q, HEAD + 2 * k + i])
 
 
 @kernel
-def survey(vectors: F32, out: F64) -> None:
-    """Norms of vectors, in the one fixed order of summation; NaN where not finite.
+def finish(state: F64, k: int, scores: F64, rows: I32) -> None:
+    """Sort the best: score descending, then row ascending.
 
     Parameters
     ----------
-    vectors : (n, d) float32.
-    out : (n,), filled.
+    state : (m, `width`), where the best of every query are `k`; changed.
+    k : how many nearest.
+    scores, rows : (m, k), filled.
     """
-    for i in range(vectors.shape[0]):
-        square = product(vectors, i, vectors, i)
-        out[i] = math.sqrt(square) if square < np.inf else np.nan
+    for q in range(state.shape[0]):
+        for last in range(k - 1, -1, -1):
+            scores[q, last] = state[q, HEAD + k]
+            rows[q, last] = np.int32(state[q, HEAD + 2 * k])
+            _sink(state, q, k, last, state[q, HEAD + k + last], state[q, HEAD + 2 * k + last])

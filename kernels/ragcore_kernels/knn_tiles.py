@@ -16,9 +16,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ragcore_kernels._jit import JIT
+from ragcore_kernels.knn_emit import data_of, load, spread, store
 
 LANES = 32
 """Vectors of a tile; they lie side by side, dimension by dimension: (d, LANES)."""
+
+SQUARE = 16
+"""Rows and columns that are transposed at a time."""
 
 GROUP = 12
 """Queries of a tile; they lie side by side, dimension by dimension: (d, GROUP)."""
@@ -51,32 +55,6 @@ def _shape() -> tuple[int, int]:
 def _fused() -> bool:
     """Whether one instruction multiplies and adds; else LLVM would call a slow function."""
     return "fma" in cpu_features() or "neon" in cpu_features()
-
-
-def data_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
-    """Pointer to the first element of an array, in generated code."""
-    return context.make_array(kind)(context, builder, array).data
-
-
-def load(builder: Any, base: Any, index: Any, kind: Any, align: int) -> Any:
-    """Load a value of type `kind` from element `index` of `base`, in generated code."""
-    return builder.load(builder.bitcast(builder.gep(base, [index]), kind.as_pointer()), align=align)
-
-
-def store(builder: Any, value: Any, base: Any, index: Any, align: int) -> None:
-    """Store a value to element `index` of `base`, in generated code."""
-    place = builder.bitcast(builder.gep(base, [index]), value.type.as_pointer())
-    builder.store(value, place, align=align)
-
-
-def spread(builder: Any, value: Any, n: int) -> Any:
-    """A vector of `n` copies of a scalar, in generated code."""
-    from llvmlite import ir
-
-    i32 = ir.IntType(32)
-    one = ir.Constant(ir.VectorType(value.type, n), ir.Undefined)
-    one = builder.insert_element(one, value, ir.Constant(i32, 0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(i32, n), [0] * n))
 
 
 def _emit_float(builder: Any, docs: Any, at: Any, queries: Any, start: Any, d: Any, out: Any):
@@ -144,6 +122,30 @@ def _emit_sieve(builder: Any, scores: Any, meta: Any, at: Any, limits: Any, star
     return union
 
 
+def _emit_transpose(builder: Any, x: Any, starts: Any, column: Any, out: Any, at: Any) -> None:
+    from llvmlite import ir
+
+    i64, f32, i32 = ir.IntType(64), ir.FloatType(), ir.IntType(32)
+    vector = ir.VectorType(f32, SQUARE)
+    rows = []
+    for i in range(SQUARE):
+        start = load(builder, starts, ir.Constant(i64, i), i64, 8)
+        rows.append(load(builder, x, builder.add(start, column), vector, 4))
+    step = SQUARE // 2
+    while step:  # swap the off-diagonal blocks of `step` by `step`, then inside each block
+        low = [c if not c & step else SQUARE + c - step for c in range(SQUARE)]
+        high = [c + step if not c & step else SQUARE + c for c in range(SQUARE)]
+        for i in range(SQUARE):
+            if not i & step:
+                a, b = rows[i], rows[i + step]
+                for place, lanes in ((i, low), (i + step, high)):
+                    mask = ir.Constant(ir.VectorType(i32, SQUARE), lanes)
+                    rows[place] = builder.shuffle_vector(a, b, mask)
+        step //= 2
+    for i, row in enumerate(rows):
+        store(builder, row, out, builder.add(at, ir.Constant(i64, i * LANES)), 4)
+
+
 def plain_tile_float(docs: Any, at: int, queries: Any, start: int, d: int, out: Any) -> int:
     """Inner products of LANES vectors with GROUP queries, in float32.
 
@@ -187,6 +189,19 @@ def plain_sieve(scores: Any, meta: Any, at: int, limits: Any, start: int, masks:
     return int(np.bitwise_or.reduce(masks))
 
 
+def plain_transpose(x: Any, starts: Any, column: int, out: Any, at: int) -> int:
+    """Write a square of SQUARE rows and columns as columns.
+
+    Parameters
+    ----------
+    x, starts, column : numbers; where each of the rows begins; first column.
+    out, at : where column c is written: SQUARE numbers from ``at + c * LANES`` on.
+    """
+    for c in range(SQUARE):
+        out[at + c * LANES : at + c * LANES + SQUARE] = x[starts + (column + c)]
+    return 0
+
+
 def _tile_float(
     typingctx: Any, docs: Any, at: Any, queries: Any, start: Any, d: Any, out: Any
 ) -> Any:
@@ -199,6 +214,17 @@ def _tile_float(
 
     whole = types.int64
     return types.int64(docs, whole, queries, whole, whole, out), codegen
+
+
+def _transpose(typingctx: Any, x: Any, starts: Any, column: Any, out: Any, at: Any) -> Any:
+    """As `plain_transpose`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        rows, s, o = (data_of(context, builder, signature.args[i], args[i]) for i in (0, 1, 3))
+        _emit_transpose(builder, rows, s, args[2], o, args[4])
+        return context.get_constant(types.int64, 0)
+
+    return types.int64(x, starts, types.int64, out, types.int64), codegen
 
 
 def _sieve(
@@ -218,3 +244,4 @@ def _sieve(
 
 tile_float: Any = intrinsic(_tile_float) if JIT else plain_tile_float
 sieve: Any = intrinsic(_sieve) if JIT else plain_sieve
+transpose: Any = intrinsic(_transpose) if JIT else plain_transpose

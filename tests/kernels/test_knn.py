@@ -115,7 +115,7 @@ def test_search__reads_a_read_only_map_and_copies_nothing(tmp_path, method):
 
 
 def test_search__streams_half_floats(monkeypatch):
-    monkeypatch.setattr(knn, "CHUNK", 16)
+    monkeypatch.setattr(knn, "CHUNK", 32)
     rng = np.random.default_rng(5)
     x = rng.standard_normal((100, 9)).astype(np.float16)
     for method in METHODS:
