@@ -237,16 +237,20 @@ def _column(table: pa.Table | None, name: str, where: str) -> list[Any]:
     """The languages or repeats of the traces; empty where there are none at all."""
     if table is None or name not in table.column_names:
         return []
-    kind = pa.string() if name == "lang" else pa.int16()
+    given = table.schema.field(name).type
+    inner = given.value_type if pa.types.is_dictionary(given) else given
+    words = pa.types.is_string(inner) or pa.types.is_large_string(inner) or (
+        pa.types.is_string_view(inner))  # fmt: skip
+    fits = words if name == "lang" else pa.types.is_integer(inner)
+    wanted = "languages as strings" if name == "lang" else "repeats from 0 to 32767"
+    if not (fits or pa.types.is_null(inner)):
+        raise InputError(where, f"column {name!r} of type {given}", wanted)
     try:
-        values = table[name].cast(kind).to_pylist()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        wanted = "languages as strings" if name == "lang" else "repeats from 0 to 32767"
-        raise InputError(
-            where, f"column {name!r} of type {table.schema.field(name).type}", wanted
-        ) from None
+        values = table[name].cast(pa.string() if name == "lang" else pa.int16()).to_pylist()
+    except pa.ArrowInvalid as error:
+        raise InputError(where, f"column {name!r}: {error}", wanted) from None
     if name == "repeat" and any(v is not None and v < 0 for v in values):
-        raise InputError(where, "a negative repeat", "repeats from 0 to 32767")
+        raise InputError(where, "a negative repeat", wanted)
     return values if any(v is not None for v in values) else []
 
 

@@ -74,7 +74,9 @@ def exact_few(terms: F64, n: int, partials: F64) -> float:
         total = high + y
         lost = y - (total - high)
         high = total
-    if at > 0 and lost * partials[at - 1] > 0.0:  # just beyond the middle: not a tie to even
+    if (
+        at > 0 and lost != 0.0 and (lost > 0.0) == (partials[at - 1] > 0.0)
+    ):  # just beyond the middle: not a tie to even
         twice = 2.0 * lost
         total = high + twice
         if total - high == twice:

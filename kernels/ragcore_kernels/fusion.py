@@ -216,7 +216,8 @@ def fuse_cases(
     starts = np.zeros(n_lists + 1, np.int64)
     parts, partials = np.empty(2 * n_lists), np.empty(2 * n_lists + 1)
     common = np.empty(min(most, settings[AGREE_DEPTH]) + 1, np.int64)
-    state[:] = 0
+    for i in range(state.size):
+        state[i] = 0
     ends[0] = 0
     list_ends[0] = 0
     n_ranked, n_listed = np.int64(0), np.int64(0)
@@ -227,9 +228,11 @@ def fuse_cases(
             rows += segments[s, 2]
         size = power_above(2 * rows + 2)
         mask = np.uint64(size - 1)
-        slots[:size] = 0
+        for i in range(size):
+            slots[i] = 0
         for c in range(n_lists):
-            ranks[c, :rows] = 0
+            for i in range(rows):
+                ranks[c, i] = 0
         n = np.int64(0)
         for c in range(n_lists):
             t = q * n_lists + c
@@ -274,12 +277,14 @@ def fuse_cases(
                 row = table[segments[offsets[t], 0], 7] + segments[offsets[t], 1]
                 state[PROBLEM], state[PROBLEM_LIST], state[PROBLEM_ROW] = INFINITE_SCORE, t, row
                 return
-            terms[c, :rows] = 0.0
+            for i in range(rows):
+                terms[c, i] = 0.0
             for i in range(first, at):
                 terms[c, members[i]] = scaled[i]
-        totals[:n] = 0.0
-        rests[:n] = 0.0
-        best[:n] = _UNRANKED
+        for e in range(n):
+            totals[e] = 0.0
+            rests[e] = 0.0
+            best[e] = _UNRANKED
         for c in range(n_lists):
             if method == RRF:
                 _add_list(ranks[c], n, high[c], low[c], totals, rests, best)

@@ -83,16 +83,15 @@ def sort_entries(
         most = max(most, keys[e])
     buckets = power_above(n)
     span = most - least
-    if not (span > 0.0 and span < math.inf):
-        for e in range(n):
-            order[e] = e
-        _sort_bucket(entries, totals, best, order, np.int64(0), n, spare)
-        return
-    scale = (buckets - 1) / span
+    scale = 0.0
+    if span > 0.0 and span < math.inf:
+        scale = (buckets - 1) / span
     for b in range(buckets + 1):
         cuts[b] = 0
     for e in range(n):
-        b = min(np.int64((keys[e] - least) * scale), buckets - 1)
+        b = np.int64(0)
+        if scale > 0.0:
+            b = min(np.int64((keys[e] - least) * scale), buckets - 1)
         spare[e] = b
         cuts[b + 1] += 1
     for b in range(buckets):

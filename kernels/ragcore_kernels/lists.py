@@ -130,14 +130,13 @@ def rank_order(places: I64, scores: F64, n: int, recorded: int, order: I64, spar
     rises = np.int64(0)
     for i in range(1, n):
         rises += scores[i] > scores[i - 1]
-    if rises:
-        _merge_rows(places, scores, order, np.int64(0), n, spare)
-        return
-    i = np.int64(1)
-    while i < n:
-        if scores[i] == scores[i - 1]:
-            begin = i - 1
-            while i < n and scores[i] == scores[begin]:
-                i += 1
-            _merge_rows(places, scores, order, begin, i, spare)
-        i += 1
+    begin = np.int64(0)
+    while begin < n:  # the whole list, or stretches of equal scores
+        end = n
+        if not rises:
+            end = begin + 1
+            while end < n and scores[end] == scores[begin]:
+                end += 1
+        if end - begin > 1:
+            _merge_rows(places, scores, order, begin, end, spare)
+        begin = end

@@ -21,8 +21,8 @@ def normalise(scores: F64, begin: int, end: int, weight: float, how: int, out: F
         return True
     least, most = math.inf, -math.inf
     for i in range(begin, end):
-        least = min(least, scores[i])
-        most = max(most, scores[i])
+        least = min(least, float(scores[i]))
+        most = max(most, float(scores[i]))
     if n > 0 and (math.isinf(least) or math.isinf(most)):
         return False
     if not least < most:
