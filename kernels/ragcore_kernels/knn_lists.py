@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ragcore_kernels._jit import kernel
 from ragcore_kernels.knn import METRICS, ExactIndex
-from ragcore_kernels.knn_scores import F32, F64, I64, score_of, survey
-from ragcore_kernels.layout import frozen
+from ragcore_kernels.knn_scores import F32, score_of, survey
+from ragcore_kernels.layout import F64, I64, frozen
 
 
 @kernel
