@@ -175,7 +175,7 @@ def _days(documents: pa.Table, name: str, absent: int) -> np.ndarray[Any, Any]:
     if name not in documents.column_names:
         return np.full(documents.num_rows, absent, np.int64)
     days = documents[name].cast(pa.date32()).cast(pa.int32()).combine_chunks()
-    filled = pc.fill_null(days, absent)  # pyright: ignore[reportAttributeAccessIssue]
+    filled = pc.fill_null(days, absent)
     return filled.to_numpy(zero_copy_only=False).astype(np.int64)
 
 

@@ -6,7 +6,8 @@ from ragcore.errors import UsageError
 from ragcore.index.opened import Index
 from ragcore.questions import Questions
 from ragcore.report.table import aligned, plain
-from ragcore.search import BM25, STRATEGIES, Settings, lexical_of
+from ragcore.search import lexical_of
+from ragcore.search_settings import BM25, STRATEGIES, Settings
 
 
 def explain_case(index: Index, questions: Questions, settings: Settings, case: str) -> str:

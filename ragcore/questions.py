@@ -82,7 +82,9 @@ def read_questions(source: Any, split: str | None = None) -> Questions:
             f"one of {', '.join(schema.CASE_NAMES)}", "name the column of ids case_id",
         )  # fmt: skip
     case_ids = [str(v) for v in _plain(arrow.as_ids(where, name, table[name]))]
-    langs = [None] * len(case_ids) if "lang" not in table.column_names else _plain(table["lang"])
+    langs: list[str | None] = [None] * len(case_ids)
+    if "lang" in table.column_names:
+        langs = _plain(table["lang"])
     _refuse_twice(where, case_ids, langs)
     texts = None
     asked = arrow.find(table, QUESTION_NAMES)

@@ -14,10 +14,9 @@ import numpy as np
 
 from ragcore.filters import Eligibility, Mask
 from ragcore.index.opened import Index
+from ragcore.search_settings import BM25, DENSE, DENSE_EXACT
 from ragcore_kernels.bm25 import Scorer
 from ragcore_kernels.layout import F64, I64
-
-BM25, DENSE, DENSE_EXACT = "bm25", "dense", "dense_exact"
 
 Clock = Callable[[], int]
 """Nanoseconds from some moment on."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,62 +16,14 @@ import pyarrow as pa
 
 from ragcore import retrievers as ways
 from ragcore.errors import UsageError
-from ragcore.filters import Eligibility, Filter
+from ragcore.filters import Eligibility
 from ragcore.index.opened import Index
 from ragcore.latency import nearest_rank
 from ragcore.questions import Questions
-from ragcore.retrievers import BM25, DENSE, DENSE_EXACT, Approximate, Exact, Lexical, Ranked
+from ragcore.retrievers import Approximate, Exact, Lexical, Ranked
 from ragcore.search_output import fused_lists, run_table
+from ragcore.search_settings import BM25, DENSE, DENSE_EXACT, FUSED, STRATEGIES, Settings
 from ragcore_kernels.layout import F64
-
-STRATEGIES: dict[str, tuple[str, ...]] = {
-    "bm25": (BM25,),
-    "dense": (DENSE,),
-    "dense-exact": (DENSE_EXACT,),
-    "hybrid": (BM25, DENSE),
-    "hybrid-exact": (BM25, DENSE_EXACT),
-}
-"""Channels of each strategy."""
-FUSED = "fused"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to search.
-
-    Attributes
-    ----------
-    strategy : one of `STRATEGIES`.
-    candidate_k : rows from each channel; context_k : rows that the generator would be shown.
-    thresholds : least score, by channel.
-    filters, filter_when : which chunks are eligible, and whether candidates are chosen among those
-        ("before") or dropped afterwards ("after").
-    method, rrf_k, weights, normalise : of fusion, as `ragcore.fuse` takes them.
-    ef : size of the list that HNSW keeps.
-    k1, b, variant, lengths : of BM25; None = as the index says.
-    count_repeats : a term that stands twice in a question counts twice.
-    timing : "each" times question by question, "batch" answers them together.
-    threads : 1 by default, so that a latency is that of one question.
-    """
-
-    strategy: str = "bm25"
-    candidate_k: int = 20
-    context_k: int = 5
-    thresholds: dict[str, float] = field(default_factory=dict)
-    filters: tuple[Filter, ...] = ()
-    filter_when: str = "before"
-    method: str = "rrf"
-    rrf_k: float = 60.0
-    weights: tuple[float, ...] | None = None
-    normalise: str = "min-max"
-    ef: int = 100
-    k1: float | None = None
-    b: float | None = None
-    variant: str | None = None
-    lengths: str | None = None
-    count_repeats: bool = False
-    timing: str = "each"
-    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -151,7 +103,7 @@ def search(
         stages[FUSED] = np.full(n, (clock() - began) / 1000 / max(n, 1))
         found[FUSED] = final
         notes += said
-    notes += _noticed(questions, settings, made, found, final, stages)
+    notes += _noticed(questions, settings, made, found, index.n_chunks, stages)
     manifest = manifest_of(index, questions, settings, lexical, name or settings.strategy)
     table = run_table(index, questions, found, final, settings.context_k, stages, manifest)
     return Found(table, notes, lexical)
@@ -251,21 +203,18 @@ def _cut(ranked: Ranked, threshold: float | None) -> None:
 
 def _noticed(
     questions: Questions, settings: Settings, made: list[Any], found: dict[str, Ranked],
-    final: Ranked, stages: dict[str, F64],
+    n_chunks: int, stages: dict[str, F64],
 ) -> list[str]:  # fmt: skip
     """What a user would ask next, with denominators."""
-    n = len(questions)
+    n, wanted = len(questions), min(settings.candidate_k, n_chunks)
     notes = []
     for channel, ranked in found.items():
         empty = sum(len(rows) == 0 for rows in ranked.rows)
         if empty:
             notes.append(f"{channel}: {empty} of {n} questions have no result")
-        short = sum(0 < len(rows) < settings.candidate_k for rows in ranked.rows)
+        short = sum(0 < len(rows) < wanted for rows in ranked.rows)
         if short and channel != FUSED:
-            notes.append(
-                f"{channel}: {short} of {n} questions have fewer results than "
-                f"{settings.candidate_k}"
-            )
+            notes.append(f"{channel}: {short} of {n} questions have fewer than {wanted} results")
     for channel in made:
         if isinstance(channel, Approximate) and channel.n_completed:
             notes.append(

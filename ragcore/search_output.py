@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,8 @@ from ragcore.formats.arrow import numbers, texts
 from ragcore.index.opened import Index
 from ragcore.questions import Questions
 from ragcore.retrievers import Ranked
+from ragcore.search_settings import Settings
 from ragcore_kernels.layout import F64
-
-if TYPE_CHECKING:
-    from ragcore.search import Settings
 
 
 def fused_lists(

@@ -14,7 +14,8 @@ from ragcore.index.chunks import read_chunks
 from ragcore.index.opened import Index, open_index
 from ragcore.index.options import GraphSettings, Options
 from ragcore.questions import Questions, read_questions
-from ragcore.search import Settings, search
+from ragcore.search import search
+from ragcore.search_settings import Settings
 
 PLAIN = Analyzer()
 

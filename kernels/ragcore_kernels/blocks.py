@@ -11,7 +11,6 @@ import numpy as np
 
 from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.layout import I64
-from ragcore_kernels.terminfos import BASIC, POSITION, entry_size
 from ragcore_kernels.packed import (
     BLOCK,
     I32,
@@ -25,6 +24,7 @@ from ragcore_kernels.packed import (
     unpack_tfs,
     word,
 )
+from ragcore_kernels.terminfos import BASIC, POSITION, entry_size
 
 PADDING = 64
 """Bytes that must be readable after a list for the fast way through its tail."""

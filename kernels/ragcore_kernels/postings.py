@@ -29,8 +29,8 @@ from ragcore_kernels.fieldnorms import (
     encode,
 )
 from ragcore_kernels.layout import I64
-from ragcore_kernels.segments import RECORDS, Files, Part, Schema, UnsupportedFormat, open_files
 from ragcore_kernels.packed import I32, U8
+from ragcore_kernels.segments import RECORDS, Files, Part, Schema, UnsupportedFormat, open_files
 
 __all__ = ["FIELD_LENGTHS", "Csr", "TantivyPostings", "UnsupportedFormat", "encode"]
 

@@ -10,6 +10,10 @@ import click
 from ragcore.cli.shared import Progress, main, options, say_notes
 
 _ANALYSIS = (
+    click.option("--text", "text_column", metavar="COLUMN",
+                 help="Column of texts; default: text, contents or body."),
+    click.option("--title", "title_column", metavar="COLUMN",
+                 help="Column of titles, indexed before the text; default: title, if any."),
     click.option(
         "--analyzer", default="default", show_default=True,
         help="default (any language; Chinese as character bigrams), zh, en, de, ... (stems and "
@@ -128,7 +132,7 @@ def _build(chunks: Path | None, path: Path, given: dict[str, Any], progress: Any
     graph = GraphSettings(
         given["M"], given["ef_construction"], given["seed"], given["build_threads"]
     )
-    read = read_chunks(chunks)
+    read = read_chunks(chunks, given["text_column"], given["title_column"])
     embedding, model = _vectors(read, path, given, progress)
     options = Options(
         analyzer, given["k1"], given["b"], given["variant"], given["lengths"], embedding,
@@ -144,7 +148,7 @@ def _change(chunks: Path | None, path: Path, given: dict[str, Any], progress: An
 
     read = None
     if chunks is not None:
-        read = read_chunks(chunks)
+        read = read_chunks(chunks, given["text_column"], given["title_column"])
         was = open_index(path)
         own = was.options
         if given["vectors"] is None and own.embedding not in ("column", "file", ""):

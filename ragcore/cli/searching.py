@@ -129,7 +129,7 @@ def _stem(path: Path) -> str:
 
 def _settings(given: dict[str, Any]) -> Any:
     from ragcore.filters import Filter
-    from ragcore.search import STRATEGIES, Settings
+    from ragcore.search_settings import STRATEGIES, Settings
 
     channels = STRATEGIES[given["strategy"]]
     same = ("strategy", "candidate_k", "context_k", "filter_when", "method", "rrf_k",
@@ -149,10 +149,10 @@ def _threshold(text: str, channels: tuple[str, ...]) -> tuple[str, float]:
 
     channel, equals, value = text.rpartition("=")
     if not equals:
-        if len(channels) > 1:
+        if len(channels) != 1:
             raise UsageError(
                 f"threshold {text} of which channel?",
-                f"say {channels[0]}={text} or {channels[1]}={text}",
+                f"say {' or '.join(f'{name}={text}' for name in channels)}",
             )
         channel = channels[0]
     try:

@@ -82,10 +82,10 @@ def corpus_hash(ids: pa.Array, titles: pa.Array | None, texts: pa.Array | None) 
     for name, column in (("chunk_id", ids), (TITLE, titles), ("text", texts)):
         if column is None:
             continue
-        filled = pc.fill_null(column, "")  # pyright: ignore[reportAttributeAccessIssue]
+        filled = pc.fill_null(column, "")
         lengths = pc.binary_length(filled)  # pyright: ignore[reportAttributeAccessIssue]
         digest.update(name.encode() + b"\0")
-        digest.update(np.ascontiguousarray(lengths.to_numpy(zero_copy_only=False), np.int64))
+        digest.update(lengths.to_numpy(zero_copy_only=False).astype(np.int64).tobytes())
         digest.update(_bytes_of(filled))
     return digest.hexdigest()
 
@@ -99,12 +99,13 @@ def _bytes_of(column: pa.Array) -> memoryview:
     return memoryview(data)[int(bounds[0]) : int(bounds[-1])]
 
 
-def read_chunks(source: Any) -> Chunks:
+def read_chunks(source: Any, text: str | None = None, title: str | None = None) -> Chunks:
     """The chunks in a file or table, checked.
 
     Parameters
     ----------
     source : path of Arrow IPC, Feather or Parquet; or anything with the Arrow C stream interface.
+    text, title : columns of these; by default one of `TEXT_NAMES`, and `title` where there is one.
 
     Raises
     ------
@@ -129,12 +130,15 @@ def read_chunks(source: Any) -> Chunks:
         for k, v in (table.schema.metadata or {}).items()
         if not k.startswith((b"ARROW:", b"pandas", b"ragcore."))
     }
-    text_name = arrow.find(table, TEXT_NAMES)
+    for asked in (text, title):
+        if asked is not None and asked not in table.column_names:
+            raise InputError(where, f"columns {', '.join(table.column_names)}", f"a column {asked}")
+    text_name, title_name = text or arrow.find(table, TEXT_NAMES), title or TITLE
     texts = titles = None
     if text_name is not None:
         texts = _taken(where, text_name, table[text_name], order, required=True)
-        if TITLE in table.column_names:
-            titles = _taken(where, TITLE, table[TITLE], order, required=False)
+        if title_name in table.column_names:
+            titles = _taken(where, title_name, table[title_name], order, required=False)
             if not any(titles.to_pylist()):
                 titles = None
     vectors = None
@@ -145,7 +149,8 @@ def read_chunks(source: Any) -> Chunks:
             where, f"columns {', '.join(table.column_names)}", "a column text, or vector",
             "text is what BM25 searches, vectors are what dense search does",
         )  # fmt: skip
-    kept = [c for c in table.column_names if c not in (name, text_name, TITLE, VECTOR, DELETED)]
+    used = (name, text_name, title_name, VECTOR, DELETED)
+    kept = [c for c in table.column_names if c not in used]
     whole = pa.Table.from_arrays(
         [ids, *(table[c] for c in kept)],
         schema=pa.schema(

@@ -25,8 +25,9 @@ MOST_TERM_BYTES = 65_530
 
 def version() -> tuple[str, int]:
     """Version of tantivy, and the number of the format it writes."""
-    said = re.search(r"v?([\d.]+), index_format v(\d+)", str(tantivy.__version__))
-    return (said[1], int(said[2])) if said else (str(tantivy.__version__), -1)
+    text = str(getattr(tantivy, "__version__", ""))
+    said = re.search(r"v?([\d.]+), index_format v(\d+)", text)
+    return (said[1], int(said[2])) if said else (text, -1)
 
 
 def _schema() -> Any:
@@ -69,7 +70,7 @@ def write(
             query = tantivy.Query.term_query(index.schema, ID, name)
             writer.delete_documents_by_query(query)
         for done, (name, text, terms) in enumerate(zip(ids, texts, analysed, strict=True)):
-            writer.add_document(_document(name, titles and titles[done], text, terms))
+            writer.add_document(_document(name, titles[done] if titles else None, text, terms))
             if done % 1000 == 0:
                 progress("indexing", done, len(ids))
         writer.commit()

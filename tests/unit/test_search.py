@@ -17,7 +17,8 @@ from ragcore import schema
 from ragcore.errors import InputError, UsageError
 from ragcore.filters import Filter
 from ragcore.questions import read_questions, vectors_by_id
-from ragcore.search import STRATEGIES, Settings, search
+from ragcore.search import search
+from ragcore.search_settings import STRATEGIES, Settings
 
 TEXTS = {
     "d1": "red fox", "d2": "red hen and red fox", "d3": "blue hen", "d4": "green owl",
