@@ -64,8 +64,8 @@ def test_index__vectors_from_a_file_and_every_strategy(folder):
     write(folder, "asked.arrow", ["q2", "q1"], [[0.0, 1.0], [1.0, 0.1]], "query_id")
     call("index", "chunks.arrow", "-o", "i", "--vectors", "vectors.arrow", "--hnsw", "--m", 8)
     for strategy in ("dense", "dense-exact", "hybrid", "hybrid-exact"):
-        call("search", "i", "cases.arrow", "--strategy", strategy, "--question-vectors",
-             "asked.arrow", "-o", "run.arrow", "--context-k", 1, "--batch", "--threads", 2)  # fmt: skip
+        given = ["--question-vectors", "asked.arrow", "--context-k", 1, "--batch", "--threads", 2]
+        call("search", "i", "cases.arrow", "--strategy", strategy, "-o", "run.arrow", *given)
         rows = read("run.arrow").to_pylist()
         assert rows[0]["ranked"][0]["id"] == "a"
         assert [len(row["context"]) for row in rows] == [1, 1]
@@ -119,8 +119,9 @@ def test_bad_usage__is_told_and_writes_nothing(folder, arguments, said):
 
 def test_search__options_reach_the_search(folder):
     call("index", "chunks.arrow", "-o", "i", "--k1", 0.9, "--b", 0.4, "--analyzer", "en")
-    call("search", "i", "cases.arrow", "-o", "r.arrow", "--candidate-k", 7, "--threshold", 0.1,
-         "--variant", "lucene", "--lengths", "tantivy", "--count-repeats", "--name", "x")  # fmt: skip
+    given = ["--variant", "lucene", "--lengths", "tantivy", "--count-repeats", "--name", "x"]
+    given += ["--candidate-k", 7, "--threshold", 0.1]
+    call("search", "i", "cases.arrow", "-o", "r.arrow", *given)
     manifest = json.loads(read("r.arrow").schema.metadata[schema.MANIFEST_KEY])
     assert manifest["bm25"] == {
         "variant": "lucene", "lengths": "tantivy", "k1": 0.9, "b": 0.4, "count_repeats": True,
