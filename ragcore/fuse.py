@@ -17,6 +17,8 @@ from ragcore.fused import Agreement, Facts, Fused, Settings, assemble, notes_on
 from ragcore.strings import outside
 from ragcore.threads import default_threads, in_threads
 from ragcore_kernels import fusion as kernel
+from ragcore_kernels._jit import address_of
+from ragcore_kernels.copying import copy_ids
 from ragcore_kernels.layout import I64
 from ragcore_kernels.lists import NAN_SCORE, OUTSIDE
 from ragcore_kernels.normalised import NORMALISATIONS
@@ -259,10 +261,10 @@ class _Job:
             middle = (begin + end) // 2
             return [*self._blocks((begin, middle)), *self._blocks((middle, end))]
         data, list_data = np.empty(n_bytes, np.uint8), np.empty(m_bytes, np.uint8)
-        kernel.copy_ids(places, n, data)
+        copy_ids(places, n, address_of(data))
         kept = None
         if self.settings.stages:
-            kernel.copy_ids(list_places, m, list_data)
+            copy_ids(list_places, m, address_of(list_data))
             kept = (list_ends, list_data, m)
         return [Block(begin, end, (ends, data, n), scores[:n], kept, list_scores[:m])]
 

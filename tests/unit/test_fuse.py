@@ -16,6 +16,8 @@ from fusion_runs import BM25, DENSE, expected, rankings, write_forms
 from ragcore import case_batch, schema
 from ragcore.errors import InputError, UsageError
 from ragcore.fuse import fuse
+from ragcore_kernels._jit import JIT, compiled_count
+from ragcore_kernels.fusion import fuse_cases
 
 
 def manifest(fused):
@@ -37,6 +39,7 @@ def test_fuse__gives_the_same_for_every_form_of_a_run(forms):
             assert fused.table.schema.field("ranked").type == schema.RUNS.field("ranked").type
             assert fused.table.schema.field("stages").type == schema.RUNS.field("stages").type
             fused.table.validate(full=True)
+    assert compiled_count(fuse_cases) == (1 if JIT else 0)
 
 
 @pytest.mark.parametrize("method", ["rrf", "combsum", "combmnz"])
