@@ -128,7 +128,7 @@ def fuse(
 
 
 def _files(lists: Sequence[Channel]) -> list[str]:
-    return list(dict.fromkeys(str(one.path or one.rows.where) for one in lists))
+    return [str(one.path or one.rows.where) for one in lists]
 
 
 def _check(settings: Settings) -> None:

@@ -146,22 +146,24 @@ def test_manifest__says_how_and_keeps_what_all_runs_share(tmp_path):
     left = tables.nested(BM25).replace_schema_metadata({"ragcore.manifest": json.dumps(about)})
     about = {**about, "run": "right", "candidate_k": 30}
     right = tables.nested(DENSE).replace_schema_metadata({"ragcore.manifest": json.dumps(about)})
-    files = [tables.write_ipc(left, tmp_path / "a.arrow"),
-             tables.write_ipc(right, tmp_path / "b.arrow")]  # fmt: skip
+    folder = tmp_path / "left"
+    folder.mkdir()
+    files = [tables.write_ipc(left, folder / "run.arrow"),
+             tables.write_ipc(right, tmp_path / "run.arrow")]  # fmt: skip
     fused = fuse(files, weights=[1, 0.5], depth=2, name="hybrid")
     said = manifest(fused)
     assert said["run"] == "hybrid"
-    assert (said["method"], said["rrf_k"], said["context_k"]) == ("rrf", 60, 2)
-    assert said["weights"] == {"a": 1.0, "b": 0.5}
+    assert (said["fusion"]["method"], said["rrf_k"], said["context_k"]) == ("rrf", 60, 2)
+    assert said["fusion"]["weights"] == {"run": 1.0, "run#2": 0.5}
     assert said["suite"] == "ka4"
     assert "candidate_k" not in said
     path = fused.write(tmp_path / "hybrid.arrow")
     metadata = pa.ipc.open_file(str(path)).schema.metadata
     said = json.loads(metadata[schema.MANIFEST_KEY])
-    for one, file in zip(said["inputs"], files, strict=True):
+    for one, file in zip(said["fusion"]["inputs"], files, strict=True):
         assert one["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
     assert json.loads(metadata[schema.PROVENANCE_KEY])["options"]["method"] == "rrf"
-    assert manifest(fuse(BM25, method="combsum"))["normalise"] == "min-max"
+    assert manifest(fuse(BM25, method="combsum"))["fusion"]["normalise"] == "min-max"
 
 
 # --- cases, languages, repeats
