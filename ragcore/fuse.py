@@ -121,7 +121,7 @@ def fuse(
         )
         for c, one in enumerate(lists)
     ]  # fmt: skip
-    pairs = _agreements(settings, lists, cases, job.agreements)
+    pairs = _agreements(settings, lists, cases, job.lengths[:, :, 0], job.agreements)
     table = assemble(settings, lists, cases, blocks, job.lengths[:, :, 0], job.counts)
     warnings, notes = notes_on(settings, lists, cases, facts, pairs)
     return Fused(table, settings, facts, pairs, warnings, notes, _files(lists))
@@ -288,9 +288,9 @@ class _Job:
 
 
 def _agreements(
-    settings: Settings, lists: Sequence[Channel], cases: Cases, values: Any
+    settings: Settings, lists: Sequence[Channel], cases: Cases, lengths: Any, values: Any
 ) -> list[Agreement]:
-    """Means over the cases that both lists of a pair have."""
+    """Means over the cases that both lists of a pair have, and not both empty."""
     out: list[Agreement] = []
     if not len(values):
         return out
@@ -298,6 +298,7 @@ def _agreements(
     for a in range(len(lists)):
         for b in range(a + 1, len(lists)):
             both = (cases.presence[:, [a, b]] == inputs.HAS).all(1)
+            both &= lengths[:, [a, b]].any(1)
             n = int(both.sum())
             means = [
                 exact_sum(np.ascontiguousarray(values[both, pair, m])) / n if n else math.nan

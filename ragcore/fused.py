@@ -113,7 +113,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two lists agree: means over the `n_cases` that have both; NaN for none.
+    """How far two lists agree: means over `n_cases`; NaN for none.
+
+    The cases are those that have both lists, and not both empty.
 
     Attributes
     ----------

@@ -18,6 +18,7 @@ from ragcore.errors import InputError, UsageError
 from ragcore.fuse import fuse
 from ragcore_kernels._jit import JIT, compiled_count
 from ragcore_kernels.fusion import fuse_cases
+from reference_data import read_runs
 
 
 def manifest(fused):
@@ -88,6 +89,24 @@ def test_blocks__do_not_show(monkeypatch):
     monkeypatch.setattr(sys.modules["ragcore.fuse"], "MOST_BYTES", 3)
     with pytest.raises(InputError, match="2 GiB"):
         fuse([BM25, DENSE])
+
+
+@pytest.mark.parametrize("method", ["rrf", "combsum"])
+def test_real_runs__fuse_as_by_definition(shared_data, method):
+    runs = [
+        run for name in ("SABIR03BASE", "pircRBa1", "humR03dc")
+        for run in read_runs(shared_data / "trec_robust03" / f"run_{name}.parquet").values()
+    ]  # fmt: skip
+    topics = sorted({topic for run in runs for topic in run})[:4]
+    some = [{topic: run[topic] for topic in topics if topic in run} for run in runs]
+    got = rankings(fuse([tables.flat(run) for run in some], method=method, depth=100).table)
+    for topic, rows in expected(some, method=method).items():
+        scores = dict(rows)
+        assert len(got[topic]) == 100
+        if method == "rrf":
+            assert got[topic] == rows[:100]
+        assert [s for _, s in got[topic]] == pytest.approx([s for _, s in rows[:100]], rel=1e-12)
+        assert all(scores[doc] == pytest.approx(s, rel=1e-12) for doc, s in got[topic])
 
 
 # --- what the result records
@@ -268,6 +287,8 @@ def test_agreement__is_measured_for_every_pair():
     assert (one.n_cases, one.depth) == (1, 3)
     assert pairs["a", "c"].rbo == pytest.approx(1.0, rel=1e-12)
     assert fuse([BM25, DENSE], overlap_depth=0).agreements == []
+    (empty,) = fuse([{"q": {"a": 1.0}, "p": {}}, {"q": {"a": 1.0}, "p": {}}]).agreements
+    assert (empty.n_cases, empty.jaccard, empty.rbo) == (1, 1.0, 1.0)
     (lone,) = fuse([{"q": {"a": 1.0}}, {"p": {"a": 1.0}}]).agreements
     assert math.isnan(lone.rbo)
 
