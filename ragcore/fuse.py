@@ -17,6 +17,8 @@ from ragcore.fused import Agreement, Facts, Fused, Settings, assemble, notes_on
 from ragcore.strings import outside
 from ragcore.threads import default_threads, in_threads
 from ragcore_kernels import fusion as kernel
+from ragcore_kernels._jit import address_of
+from ragcore_kernels.copying import copy_ids
 from ragcore_kernels.layout import I64
 from ragcore_kernels.lists import NAN_SCORE, OUTSIDE
 from ragcore_kernels.normalised import NORMALISATIONS
@@ -119,14 +121,14 @@ def fuse(
         )
         for c, one in enumerate(lists)
     ]  # fmt: skip
-    pairs = _agreements(settings, lists, cases, job.agreements)
+    pairs = _agreements(settings, lists, cases, job.lengths[:, :, 0], job.agreements)
     table = assemble(settings, lists, cases, blocks, job.lengths[:, :, 0], job.counts)
     warnings, notes = notes_on(settings, lists, cases, facts, pairs)
     return Fused(table, settings, facts, pairs, warnings, notes, _files(lists))
 
 
 def _files(lists: Sequence[Channel]) -> list[str]:
-    return list(dict.fromkeys(str(one.path or one.rows.where) for one in lists))
+    return [str(one.path or one.rows.where) for one in lists]
 
 
 def _check(settings: Settings) -> None:
@@ -259,10 +261,10 @@ class _Job:
             middle = (begin + end) // 2
             return [*self._blocks((begin, middle)), *self._blocks((middle, end))]
         data, list_data = np.empty(n_bytes, np.uint8), np.empty(m_bytes, np.uint8)
-        kernel.copy_ids(places, n, data)
+        copy_ids(places, n, address_of(data))
         kept = None
         if self.settings.stages:
-            kernel.copy_ids(list_places, m, list_data)
+            copy_ids(list_places, m, address_of(list_data))
             kept = (list_ends, list_data, m)
         return [Block(begin, end, (ends, data, n), scores[:n], kept, list_scores[:m])]
 
@@ -286,9 +288,9 @@ class _Job:
 
 
 def _agreements(
-    settings: Settings, lists: Sequence[Channel], cases: Cases, values: Any
+    settings: Settings, lists: Sequence[Channel], cases: Cases, lengths: Any, values: Any
 ) -> list[Agreement]:
-    """Means over the cases that both lists of a pair have."""
+    """Means over the cases that both lists of a pair have, and not both empty."""
     out: list[Agreement] = []
     if not len(values):
         return out
@@ -296,6 +298,7 @@ def _agreements(
     for a in range(len(lists)):
         for b in range(a + 1, len(lists)):
             both = (cases.presence[:, [a, b]] == inputs.HAS).all(1)
+            both &= lengths[:, [a, b]].any(1)
             n = int(both.sum())
             means = [
                 exact_sum(np.ascontiguousarray(values[both, pair, m])) / n if n else math.nan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -58,24 +58,25 @@ class Settings:
     def manifest(self, lists: Sequence[Channel]) -> dict[str, Any]:
         """What the fused run did, and what all its runs agree on."""
         manifests = [one.manifest for one in lists]
-        out: dict[str, Any] = {"run": self.name, "method": self.method}
-        if self.method == "rrf":
-            out["rrf_k"] = int(self.rrf_k) if self.rrf_k.is_integer() else self.rrf_k
-        else:
-            out["normalise"] = self.normalise
-        out["weights"] = {one.name: weight for one, weight in zip(lists, self.weights, strict=True)}
+        out: dict[str, Any] = {"run": self.name}
         for key in ("suite", "candidate_k"):
             if (value := common(manifests, key)) is not None:
                 out[key] = value
-        if (cut := self.cut(lists)) is not None:
-            out["context_k"] = cut
-        out["inputs"] = [
+        if self.depth is not None:
+            out["context_k"] = self.depth
+        how: dict[str, Any] = {"method": self.method}
+        if self.method == "rrf":
+            out["rrf_k"] = int(self.rrf_k) if self.rrf_k.is_integer() else self.rrf_k
+        else:
+            how["normalise"] = self.normalise
+        how["weights"] = {one.name: weight for one, weight in zip(lists, self.weights, strict=True)}
+        how["inputs"] = [
             {"name": one.name, "stage": one.stage or "ranked",
              "source": Path(one.path).name if one.path else "memory",
              **({"run": one.manifest["run"]} if one.manifest.get("run") else {})}
             for one in lists
         ]  # fmt: skip
-        return out
+        return out | {"fusion": how}
 
 
 def common(manifests: Sequence[dict[str, Any]], key: str) -> Any:
@@ -112,7 +113,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two lists agree: means over the `n_cases` that have both; NaN for none.
+    """How far two lists agree: means over `n_cases`; NaN for none.
+
+    The cases are those that have both lists, and not both empty.
 
     Attributes
     ----------
@@ -153,7 +156,7 @@ class Fused:
     agreements : of each pair of lists.
     warnings : what probably should not be so.
     notes : what is worth knowing.
-    inputs : files, and names of what came from memory.
+    inputs : of each list its file, or a name for what came from memory.
     """
 
     table: pa.Table
@@ -173,25 +176,21 @@ class Fused:
             If it cannot be written; then nothing is there.
         """
         manifest = manifest_of(self.table)
-        hashes = {Path(p).name: _sha256(Path(p)) for p in self.inputs if Path(p).is_file()}
-        for one in manifest["inputs"]:
-            if one["source"] in hashes:
-                one["sha256"] = hashes[one["source"]]
         options = {
             key: str(value) for key, value in vars(self.settings).items()
             if key not in ("threads", "name")
         }  # fmt: skip
-        record = provenance.record([], options, self.settings.threads)
+        files = list(dict.fromkeys(self.inputs))
+        record = provenance.record(files, options, self.settings.threads)
+        noted = dict(zip(files, json.loads(record)["inputs"], strict=True))
+        for one, file in zip(manifest["fusion"]["inputs"], self.inputs, strict=True):
+            if "sha256" in noted[file]:
+                one["sha256"] = noted[file]["sha256"]
         columns = {name: self.table[name] for name in self.table.column_names}
         table = case_batch.case_batch(columns, manifest, {schema.PROVENANCE_KEY: record})
         target = Path(path)
         case_batch.write_case_batch(table, target)
         return target
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def assemble(

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcore_kernels._jit import inline, kernel, load_u8
+from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.few import add_pair, exact_few, quotients, settled
 from ragcore_kernels.ids import same_id
 from ragcore_kernels.layout import F64, I64
@@ -212,7 +212,7 @@ def fuse_cases(
     members, raw, scaled = np.empty(most, np.int64), np.empty(most), np.empty(most)
     totals, rests, keys = np.empty(most), np.empty(most), np.empty(most)
     best = np.empty(most, np.int64)
-    cuts = np.empty(power_above(most) + 1, np.int64)
+    cuts = np.empty(power_above(most) + 1, np.int32)
     starts = np.zeros(n_lists + 1, np.int64)
     parts, partials = np.empty(2 * n_lists), np.empty(2 * n_lists + 1)
     common = np.empty(min(most, settings[AGREE_DEPTH]) + 1, np.int64)
@@ -292,7 +292,7 @@ def fuse_cases(
                 _add_terms(ranks[c], n, terms[c], totals, rests, best)
         _settle(ranks, n, high, low, terms, method, totals, rests, keys, parts, partials)
         wanted = min(n, settings[DEPTH])
-        sort_entries(entries, totals, best, n, wanted, keys, cuts, order, spare)
+        sort_entries(entries, totals, best, n, wanted, keys, cuts, rests, order, spare)
         for i in range(wanted):
             e = order[i]
             places[n_ranked, 0] = entries[e, 0]
@@ -318,21 +318,3 @@ def fuse_cases(
             )  # fmt: skip
     state[RANKED_BYTES], state[LIST_BYTES] = ranked_bytes, list_bytes
     state[RANKED_ROWS], state[LIST_ROWS] = n_ranked, n_listed
-
-
-@kernel
-def copy_ids(places: I64, n: int, data: NDArray[np.uint8]) -> None:
-    """Copy n ids side by side.
-
-    Parameters
-    ----------
-    places : (n or more, 2), address and length of each id.
-    n : how many.
-    data : filled; as long as all of them together.
-    """
-    at = np.int64(0)
-    for i in range(n):
-        a, size = places[i, 0], places[i, 1]
-        for j in range(size):
-            data[at + j] = load_u8(a + j)
-        at += size

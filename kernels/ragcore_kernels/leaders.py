@@ -7,6 +7,7 @@ never worse than a merge sort. Buckets beyond what is wanted are left as they ar
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ragcore_kernels.ids import greater_id
 from ragcore_kernels.layout import F64, I64
 from ragcore_kernels.rows import power_above
 
-_FEW = 12  # entries of a bucket that insertion sorts soonest
+_FEW = 24  # entries of the fullest bucket that insertion still sorts soonest
 
 
 @inline
@@ -29,19 +30,10 @@ def fused_before(entries: I64, totals: F64, best: I64, i: int, j: int) -> bool:
 
 
 @inline
-def _sort_bucket(
+def _merge_entries(
     entries: I64, totals: F64, best: I64, order: I64, begin: int, end: int, spare: I64
 ) -> None:
-    """Sort ``order[begin:end]``: by insertion while they are few, else by merging."""
-    if end - begin <= _FEW:
-        for at in range(begin + 1, end):
-            e = order[at]
-            j = at
-            while j > begin and fused_before(entries, totals, best, e, order[j - 1]):
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = e
-        return
+    """Merge sort of ``order[begin:end]``."""
     width = np.int64(1)
     while width < end - begin:
         start = begin
@@ -66,15 +58,16 @@ def _sort_bucket(
 
 @inline
 def sort_entries(
-    entries: I64, totals: F64, best: I64, n: int, wanted: int, keys: F64, cuts: I64, order: I64,
-    spare: I64,
+    entries: I64, totals: F64, best: I64, n: int, wanted: int, keys: F64, cuts: Any, placed: F64,
+    order: I64, spare: I64,
 ) -> None:  # fmt: skip
     """The best `wanted` of n entries, in order, at the head of `order`.
 
     Parameters
     ----------
     keys : (n,), falling as totals rise; they spread the entries over about as many buckets.
-    cuts : (power_above(n) + 1,) or longer, scratch.
+    cuts : (power_above(n) + 1,) or longer, int32, scratch.
+    placed : (n,) or longer, scratch.
     order, spare : (n,) or longer; `order` is filled.
     """
     least, most = math.inf, -math.inf
@@ -94,17 +87,37 @@ def sort_entries(
             b = min(np.int64((keys[e] - least) * scale), buckets - 1)
         spare[e] = b
         cuts[b + 1] += 1
+    fullest, limit = np.int64(0), np.int64(0)
     for b in range(buckets):
+        fullest = max(fullest, np.int64(cuts[b + 1]))
         cuts[b + 1] += cuts[b]
+        if limit < wanted:
+            limit = np.int64(cuts[b + 1])  # where the bucket of the last one wanted ends
     for e in range(n):
         b = spare[e]
-        order[cuts[b]] = e
+        at = np.int64(cuts[b])
+        order[at] = e
+        placed[at] = keys[e]
         cuts[b] += 1  # now where the next bucket begins, once all are placed
+    if fullest <= _FEW:  # one insertion sort: nothing moves further than its bucket
+        for at in range(1, limit):
+            e, key = order[at], placed[at]
+            j = at
+            while j > 0 and (
+                placed[j - 1] > key
+                or (placed[j - 1] == key and fused_before(entries, totals, best, e, order[j - 1]))
+            ):
+                order[j] = order[j - 1]
+                placed[j] = placed[j - 1]
+                j -= 1
+            order[j] = e
+            placed[j] = key
+        return
     begin = np.int64(0)
     for b in range(buckets):
-        end = cuts[b]
+        end = np.int64(cuts[b])
         if end - begin > 1:
-            _sort_bucket(entries, totals, best, order, begin, end, spare)
+            _merge_entries(entries, totals, best, order, begin, end, spare)
         begin = end
         if begin >= wanted:
             return

@@ -60,8 +60,8 @@ def fuse(runs: tuple[Path, ...], output: Path, no_stages: bool, **options: Any) 
 
     \b
     Example:
-      ragcore fuse bm25.arrow dense.arrow --depth 5 -o hybrid.arrow
-      ragcore fuse wide.arrow --stage bm25 --stage dense -o hybrid.arrow
+      ragcore fuse data/ka4/runs/baseline.arrow data/ka4/runs/filtered.arrow -o fused.arrow
+      ragcore fuse data/ka4/runs/*.arrow --stage bm25 --depth 5 -o fused.arrow
     """
     from ragcore.fuse import fuse as fuse_runs
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import reference_fusion as reference
 import tables
-from ragcore_kernels import few, fusion, layout, leaders, lists
-from ragcore_kernels._jit import JIT, compiled_count
+from ragcore_kernels import copying, few, fusion, layout, leaders, lists
+from ragcore_kernels._jit import JIT, address_of, compiled_count
 from ragcore_kernels.normalised import NORMALISATIONS
 from ragcore_kernels.overlap import compare_lists
 from ragcore_kernels.rows import SCORE_F32, SCORE_F64
@@ -109,7 +109,7 @@ class Fusion:
     @staticmethod
     def text(ends, places, n_bytes, n):
         data = np.empty(n_bytes, np.uint8)
-        fusion.copy_ids(places, int(n), data)
+        copying.copy_ids(places, int(n), address_of(data))
         return [data[ends[i] : ends[i + 1]].tobytes() for i in range(n)]
 
 
@@ -305,6 +305,19 @@ def test_quotients__are_good_to_a_hundred_bits(weight, rank, k):
     assert abs(Fraction(high[0]) + Fraction(low[0]) - exact) <= exact / 2**103
 
 
+def test_copies__touch_nothing_else():
+    ids = [doc for doc in tables.hostile_ids() if len(doc) < 100]
+    column = tables.Pieces([ids])
+    at, places = column.table[0, layout.SECOND], []
+    for doc in ids:
+        places.append((at, len(doc)))
+        at += len(doc)
+    joined = b"".join(ids)
+    data = np.full(len(joined) + 16, 7, np.uint8)
+    copying.copy_ids(np.array(places, np.int64), len(ids), address_of(data) + 8)
+    assert data.tobytes() == b"\7" * 8 + joined + b"\7" * 8
+
+
 @pytest.mark.parametrize("spread", ["even", "one far", "equal", "two"])
 def test_leaders__are_those_of_a_sort(spread):
     rng = random.Random(spread)
@@ -323,7 +336,8 @@ def test_leaders__are_those_of_a_sort(spread):
         for wanted in {0, n // 2, n}:
             order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
             leaders.sort_entries(
-                entries, totals, best, n, wanted, -totals, np.empty(2 * n + 3, np.int64), order,
+                entries, totals, best, n, wanted, -totals, np.empty(2 * n + 3, np.int32),
+                np.empty(n), order,
                 spare,
             )  # fmt: skip
             assert [names[e] for e in order[:wanted]] == [doc for doc, *_ in expected[:wanted]]
@@ -375,4 +389,4 @@ def test_agreement__refuses_what_makes_no_sense(options):
 @pytest.mark.skipif(not JIT, reason="nothing is compiled")
 def test_kernels__have_one_specialisation():
     assert compiled_count(fusion.fuse_cases) == 1
-    assert compiled_count(fusion.copy_ids) == 1
+    assert compiled_count(copying.copy_ids) == 1

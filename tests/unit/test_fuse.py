@@ -16,6 +16,9 @@ from fusion_runs import BM25, DENSE, expected, rankings, write_forms
 from ragcore import case_batch, schema
 from ragcore.errors import InputError, UsageError
 from ragcore.fuse import fuse
+from ragcore_kernels._jit import JIT, compiled_count
+from ragcore_kernels.fusion import fuse_cases
+from reference_data import read_runs
 
 
 def manifest(fused):
@@ -37,6 +40,7 @@ def test_fuse__gives_the_same_for_every_form_of_a_run(forms):
             assert fused.table.schema.field("ranked").type == schema.RUNS.field("ranked").type
             assert fused.table.schema.field("stages").type == schema.RUNS.field("stages").type
             fused.table.validate(full=True)
+    assert compiled_count(fuse_cases) == (1 if JIT else 0)
 
 
 @pytest.mark.parametrize("method", ["rrf", "combsum", "combmnz"])
@@ -85,6 +89,24 @@ def test_blocks__do_not_show(monkeypatch):
     monkeypatch.setattr(sys.modules["ragcore.fuse"], "MOST_BYTES", 3)
     with pytest.raises(InputError, match="2 GiB"):
         fuse([BM25, DENSE])
+
+
+@pytest.mark.parametrize("method", ["rrf", "combsum"])
+def test_real_runs__fuse_as_by_definition(shared_data, method):
+    runs = [
+        run for name in ("SABIR03BASE", "pircRBa1", "humR03dc")
+        for run in read_runs(shared_data / "trec_robust03" / f"run_{name}.parquet").values()
+    ]  # fmt: skip
+    topics = sorted({topic for run in runs for topic in run})[:4]
+    some = [{topic: run[topic] for topic in topics if topic in run} for run in runs]
+    got = rankings(fuse([tables.flat(run) for run in some], method=method, depth=100).table)
+    for topic, rows in expected(some, method=method).items():
+        scores = dict(rows)
+        assert len(got[topic]) == 100
+        if method == "rrf":
+            assert got[topic] == rows[:100]
+        assert [s for _, s in got[topic]] == pytest.approx([s for _, s in rows[:100]], rel=1e-12)
+        assert all(scores[doc] == pytest.approx(s, rel=1e-12) for doc, s in got[topic])
 
 
 # --- what the result records
@@ -143,22 +165,24 @@ def test_manifest__says_how_and_keeps_what_all_runs_share(tmp_path):
     left = tables.nested(BM25).replace_schema_metadata({"ragcore.manifest": json.dumps(about)})
     about = {**about, "run": "right", "candidate_k": 30}
     right = tables.nested(DENSE).replace_schema_metadata({"ragcore.manifest": json.dumps(about)})
-    files = [tables.write_ipc(left, tmp_path / "a.arrow"),
-             tables.write_ipc(right, tmp_path / "b.arrow")]  # fmt: skip
+    folder = tmp_path / "left"
+    folder.mkdir()
+    files = [tables.write_ipc(left, folder / "run.arrow"),
+             tables.write_ipc(right, tmp_path / "run.arrow")]  # fmt: skip
     fused = fuse(files, weights=[1, 0.5], depth=2, name="hybrid")
     said = manifest(fused)
     assert said["run"] == "hybrid"
-    assert (said["method"], said["rrf_k"], said["context_k"]) == ("rrf", 60, 2)
-    assert said["weights"] == {"a": 1.0, "b": 0.5}
+    assert (said["fusion"]["method"], said["rrf_k"], said["context_k"]) == ("rrf", 60, 2)
+    assert said["fusion"]["weights"] == {"run": 1.0, "run#2": 0.5}
     assert said["suite"] == "ka4"
     assert "candidate_k" not in said
     path = fused.write(tmp_path / "hybrid.arrow")
     metadata = pa.ipc.open_file(str(path)).schema.metadata
     said = json.loads(metadata[schema.MANIFEST_KEY])
-    for one, file in zip(said["inputs"], files, strict=True):
+    for one, file in zip(said["fusion"]["inputs"], files, strict=True):
         assert one["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
     assert json.loads(metadata[schema.PROVENANCE_KEY])["options"]["method"] == "rrf"
-    assert manifest(fuse(BM25, method="combsum"))["normalise"] == "min-max"
+    assert manifest(fuse(BM25, method="combsum"))["fusion"]["normalise"] == "min-max"
 
 
 # --- cases, languages, repeats
@@ -263,6 +287,8 @@ def test_agreement__is_measured_for_every_pair():
     assert (one.n_cases, one.depth) == (1, 3)
     assert pairs["a", "c"].rbo == pytest.approx(1.0, rel=1e-12)
     assert fuse([BM25, DENSE], overlap_depth=0).agreements == []
+    (empty,) = fuse([{"q": {"a": 1.0}, "p": {}}, {"q": {"a": 1.0}, "p": {}}]).agreements
+    assert (empty.n_cases, empty.jaccard, empty.rbo) == (1, 1.0, 1.0)
     (lone,) = fuse([{"q": {"a": 1.0}}, {"p": {"a": 1.0}}]).agreements
     assert math.isnan(lone.rbo)
 
