@@ -61,7 +61,7 @@ def _pack(vectors: F32, rows: I32, start: int, n: int, packed: F32, at: int, sta
         for i in range(SQUARE):
             starts[i] = rows[start + min(first + i, n - 1)] * d
         for j in range(0, whole, SQUARE):
-            transpose(flat, starts, j, packed, at + j * LANES + first)
+            transpose(flat, starts, j, LANES * d, packed, at + j * LANES + first)
         for j in range(whole, d):
             for i in range(SQUARE):
                 packed[at + j * LANES + first + i] = flat[starts[i] + j]
