@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcore_kernels.knn_float import BLOCKS, bounds_float, pack_queries, scan_float
+from ragcore_kernels.knn_float import BLOCKS, bounds_float, pack_queries, scan_exactly, scan_float
 from ragcore_kernels.knn_int8 import (
     FOUR,
     MOST_DIMENSIONS,
@@ -41,6 +41,9 @@ METHODS = ("auto", "float32", "int8")
 
 QUERIES = 768
 """Queries of a batch: vectors are packed once for all of them."""
+
+FEW = 1
+"""So few queries are scored in float64 at once: to pack vectors for them would take longer."""
 
 CHUNK = 16_384
 """Vectors that are turned from float16 to float32 at a time; whole tiles."""
@@ -269,18 +272,22 @@ class ExactIndex:
     def _floats(self, queries: F32, norms: F64, k: int, alive: I32, threads: int) -> list[_Part]:
         """The search by inner products in float32, in parts of the vectors."""
         m, d = queries.shape
+        few = m <= FEW
         packed = np.empty(-(-m // GROUP) * GROUP * d, np.float32)
         pack_queries(queries, packed)
 
         def look(mine: I32) -> _Work:
-            work, room = _Work(norms, k), _Room(d)
+            work, room = _Work(norms, k), _Room(0 if few else d)
             bounds_float(d, self._metric, work.limits, work.state)
             for at, piece in self._pieces(int(mine[0]), int(mine[-1]) + 1):
                 a, b = np.searchsorted(mine, [at, at + len(piece)])
+                own, norm = mine[a:b] - np.int32(at), self.norms[at : at + len(piece)]
+                if few:
+                    scan_exactly(piece, at, norm, own, queries, self._metric, work.state, k)
+                    continue
                 scan_float(
-                    piece, at, self.norms[at : at + len(piece)], mine[a:b] - np.int32(at), queries,
-                    packed, self._metric, room.packed, room.meta, work.scores, work.masks,
-                    room.starts, work.limits, work.state, k,
+                    piece, at, norm, own, queries, packed, self._metric, room.packed, room.meta,
+                    work.scores, work.masks, room.starts, work.limits, work.state, k,
                 )  # fmt: skip
             return work
 

@@ -6,17 +6,20 @@ import numpy as np
 
 from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.knn_emit import borrowed, lowest_bit
-from ragcore_kernels.knn_scores import COSINE, F32, F64, L2
+from ragcore_kernels.knn_scores import COSINE, F32, F64, L2, score_of
 from ragcore_kernels.knn_select import (
     ALWAYS,
     GREATEST_NORM,
+    HEAD,
     I32,
     I64,
+    IN_BEST,
     LEAST_NORM,
     NORM,
     PER_U,
     PER_V,
     SLACK,
+    keep_best,
     offer,
     settle,
 )
@@ -61,7 +64,7 @@ def _pack(vectors: F32, rows: I32, start: int, n: int, packed: F32, at: int, sta
         for i in range(SQUARE):
             starts[i] = rows[start + min(first + i, n - 1)] * d
         for j in range(0, whole, SQUARE):
-            transpose(flat, starts, j, packed, at + j * LANES + first)
+            transpose(flat, starts, j, LANES * d, packed, at + j * LANES + first)
         for j in range(whole, d):
             for i in range(SQUARE):
                 packed[at + j * LANES + first + i] = flat[starts[i] + j]
@@ -167,3 +170,31 @@ def bounds_float(d: int, metric: int, limits: F32, state: F64) -> None:
             if metric == L2:
                 state[q, ALWAYS] += noise * norm * norm
             limits[4 * q + 2] = np.float32(state[q, PER_U] * (1.0 + SLACK))
+
+
+@kernel
+def scan_exactly(
+    vectors: F32, base: int, norms: F64, rows: I32, queries: F32, metric: int, state: F64, k: int
+) -> None:  # fmt: skip
+    """Score every vector for every query: for a few queries no filter pays.
+
+    Parameters
+    ----------
+    vectors, norms : (n, d) float32, (n,); row 0 is row `base` of the whole matrix.
+    base : see `vectors`.
+    rows : rows to look at, ascending; all finite.
+    queries : (m, d) float32, finite.
+    metric : IP, COSINE or L2.
+    state, k : as `offer` says; bounds are not read.
+    """
+    vectors, norms, queries = borrowed(vectors), borrowed(norms), borrowed(queries)
+    state = borrowed(state)
+    for q in range(queries.shape[0]):
+        q_norm = state[q, NORM]
+        worst = -np.inf
+        for i in rows:
+            score = score_of(vectors, i, norms[i], queries, q, q_norm, metric)
+            if score >= worst:
+                keep_best(state, q, k, score, np.float64(base + i))
+                if state[q, IN_BEST] == k:
+                    worst = state[q, HEAD + k]

@@ -177,11 +177,12 @@ def encode(vectors: F32, begin: int, norms: F64, metric: int, codes: U8, meta: F
             meta[where + 3 * LANES] = np.float32(-np.inf)
             continue
         step = np.float64(np.float32(_greatest(vectors, i) / 127.0))
+        per_step = 1.0 / step
         lost, length = 0.0, 0.0
         at = (tile * d4 * LANES + lane) * FOUR
         for j in range(vectors.shape[1]):
             value = np.float64(vectors[i, j])
-            code = min(max(np.rint(value / step), -127.0), 127.0)
+            code = min(max(np.rint(value * per_step), -127.0), 127.0)
             gap = value - step * code
             lost += gap * gap
             length += code * code

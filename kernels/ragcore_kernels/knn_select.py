@@ -71,7 +71,7 @@ def _sink(state: F64, q: int, k: int, n: int, score: float, row: float) -> None:
 
 
 @inline
-def _keep_best(state: F64, q: int, k: int, score: float, row: float) -> None:
+def keep_best(state: F64, q: int, k: int, score: float, row: float) -> None:
     """Offer a pair to the heap of the `k` best, the worst at its root."""
     n, scores, rows = np.int64(state[q, IN_BEST]), HEAD + k, HEAD + 2 * k
     if n == k:
@@ -186,7 +186,7 @@ def _score_exactly(
     """Score a pair and offer it to the best."""
     i = row - base
     score = score_of(vectors, i, norms[i], queries, q, state[q, NORM], metric)
-    _keep_best(state, q, k, score, np.float64(row))
+    keep_best(state, q, k, score, np.float64(row))
     if state[q, IN_BEST] == k and state[q, PER_U] < np.inf:
         _set_least(limits, state, q, _value_of(state[q, HEAD + k], state[q, NORM], metric))
 
@@ -281,7 +281,7 @@ def merge_best(state: F64, more: F64, k: int) -> None:
     """
     for q in range(state.shape[0]):
         for i in range(np.int64(more[q, IN_BEST])):
-            _keep_best(state, q, k, more[q, HEAD + k + i], more[q, HEAD + 2 * k + i])
+            keep_best(state, q, k, more[q, HEAD + k + i], more[q, HEAD + 2 * k + i])
 
 
 @kernel

@@ -122,15 +122,27 @@ def _emit_sieve(builder: Any, scores: Any, meta: Any, at: Any, limits: Any, star
     return union
 
 
-def _emit_transpose(builder: Any, x: Any, starts: Any, column: Any, out: Any, at: Any) -> None:
+def _emit_transpose(
+    builder: Any, x: Any, starts: Any, column: Any, ahead: Any, out: Any, at: Any
+) -> None:
     from llvmlite import ir
 
     i64, f32, i32 = ir.IntType(64), ir.FloatType(), ir.IntType(32)
     vector = ir.VectorType(f32, SQUARE)
-    rows = []
+    kinds = [ir.IntType(8).as_pointer(), i32, i32, i32]
+    fetch = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(ir.VoidType(), kinds), "llvm.prefetch.p0"
+    )
+    rows, soon = [], None
     for i in range(SQUARE):
         start = load(builder, starts, ir.Constant(i64, i), i64, 8)
         rows.append(load(builder, x, builder.add(start, column), vector, 4))
+        if i == 0:  # memory is asked for in its order, which columns of rows are not
+            soon = builder.add(start, builder.mul(column, ir.Constant(i64, SQUARE)))
+            soon = builder.add(soon, ahead)
+        place = builder.gep(x, [builder.add(soon, ir.Constant(i64, i * SQUARE))])
+        place = builder.bitcast(place, ir.IntType(8).as_pointer())
+        builder.call(fetch, [place, *(ir.Constant(i32, n) for n in (0, 2, 1))])
     step = SQUARE // 2
     while step:  # swap the off-diagonal blocks of `step` by `step`, then inside each block
         low = [c if not c & step else SQUARE + c - step for c in range(SQUARE)]
@@ -189,12 +201,13 @@ def plain_sieve(scores: Any, meta: Any, at: int, limits: Any, start: int, masks:
     return int(np.bitwise_or.reduce(masks))
 
 
-def plain_transpose(x: Any, starts: Any, column: int, out: Any, at: int) -> int:
+def plain_transpose(x: Any, starts: Any, column: int, ahead: int, out: Any, at: int) -> int:
     """Write a square of SQUARE rows and columns as columns.
 
     Parameters
     ----------
     x, starts, column : numbers; where each of the rows begins; first column.
+    ahead : how far after the first row the next square's are, so that memory is asked for them.
     out, at : where column c is written: SQUARE numbers from ``at + c * LANES`` on.
     """
     for c in range(SQUARE):
@@ -216,15 +229,17 @@ def _tile_float(
     return types.int64(docs, whole, queries, whole, whole, out), codegen
 
 
-def _transpose(typingctx: Any, x: Any, starts: Any, column: Any, out: Any, at: Any) -> Any:
+def _transpose(
+    typingctx: Any, x: Any, starts: Any, column: Any, ahead: Any, out: Any, at: Any
+) -> Any:
     """As `plain_transpose`."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows, s, o = (data_of(context, builder, signature.args[i], args[i]) for i in (0, 1, 3))
-        _emit_transpose(builder, rows, s, args[2], o, args[4])
+        rows, s, o = (data_of(context, builder, signature.args[i], args[i]) for i in (0, 1, 4))
+        _emit_transpose(builder, rows, s, args[2], args[3], o, args[5])
         return context.get_constant(types.int64, 0)
 
-    return types.int64(x, starts, types.int64, out, types.int64), codegen
+    return types.int64(x, starts, types.int64, types.int64, out, types.int64), codegen
 
 
 def _sieve(
