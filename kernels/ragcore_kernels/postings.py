@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels import blocks, fst, terminfos, unions
+from ragcore_kernels._jit import address_of
 from ragcore_kernels.fieldnorms import (
     CONSTANT,
     FIELD_LENGTHS,
@@ -29,8 +30,8 @@ from ragcore_kernels.fieldnorms import (
     encode,
 )
 from ragcore_kernels.layout import I64
+from ragcore_kernels.memory import I32, U8
 from ragcore_kernels.segments import RECORDS, Files, Part, Schema, UnsupportedFormat, open_files
-from ragcore_kernels.vectors import I32, U8
 
 __all__ = ["FIELD_LENGTHS", "Csr", "TantivyPostings", "UnsupportedFormat", "encode"]
 
@@ -140,7 +141,7 @@ class _Dictionary:
         bad = blocks.decode_lists(
             *(self.idx.address + 8, self.idx.limit, self.files.n_docs, base, self.record),
             *(int(self.files.version >= _FIRST_STRICT), begin, end, *found, places),
-            *(csr.docs, csr.tfs),
+            *(address_of(csr.docs), address_of(csr.tfs)),
         )
         if bad >= 0:
             found_ = f"posting list {bad} does not end where the dictionary says, or contradicts it"

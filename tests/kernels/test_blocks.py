@@ -23,7 +23,7 @@ def decode(data, df, record, strict, n_docs=TOP, base=0, padding=64):
     bad = blocks.decode_lists(
         *(address_of(memory) + 8, address_of(memory) + memory.size, n_docs, base),
         *(RECORDS[record], int(strict), 0, 1, np.array([df]), np.array([0]), ends),
-        *(np.array([1]), docs, tfs),
+        *(np.array([1]), address_of(docs), address_of(tfs)),
     )
     assert docs[0] == docs[-1] == tfs[0] == tfs[-1] == -7  # nothing beside
     if bad == 0:
