@@ -67,74 +67,60 @@ def _loose(docs: int, tfs: int, before: int) -> bool:
 
 
 @inline
-def _one(
+def _full_blocks(
     at: int,
     stop: int,
-    limit: int,
-    df: int,
+    blocks: int,
     base: int,
     n_docs: int,
     record: int,
     strict: int,
     docs: int,
     tfs: int,
-) -> bool:
-    """One list; False if anything in it cannot be."""
-    blocks = df // BLOCK
-    before = np.int64(0)
+) -> tuple[int, int]:
+    """Where the blocks of a list end, or `BAD` if anything cannot be, and their last document."""
+    bad = (np.int64(BAD), np.int64(BAD))
     entry = entry_size(record)
-    if blocks > 0:
-        skip, at = varint(at, stop)
-        data = at + skip
-        if skip != blocks * entry or data > stop:
-            return False
-        before = np.int64(-strict)
-        for block in range(blocks):
-            last = word(at)
-            bits = byte(at + 4)
-            width = bits & (_STRICT - 1)
-            if bits != width + _STRICT * strict or width > 31 or last >= n_docs:
-                return False
-            tf_width = byte(at + 5) * (record != BASIC)
-            after = data + 16 * width
-            end = after + 16 * tf_width
-            if tf_width > 32 or end > stop:
-                return False
-            if width <= MOST_BITS:
-                found = unpack_docs(data, width, before, base, strict, docs)
+    skip, at = varint(at, stop)
+    data = at + skip
+    if skip != blocks * entry or data > stop:
+        return bad
+    before = np.int64(-strict)
+    for block in range(blocks):
+        last = word(at)
+        bits = byte(at + 4)
+        width = bits & (_STRICT - 1)
+        if bits != width + _STRICT * strict or width > 31 or last >= n_docs:
+            return bad
+        tf_width = byte(at + 5) * (record != BASIC)
+        after = data + 16 * width
+        end = after + 16 * tf_width
+        if tf_width > 32 or end > stop:
+            return bad
+        if width <= MOST_BITS:
+            found = unpack_docs(data, width, before, base, strict, docs)
+        else:
+            found = _wide_docs(data, width, before, base, strict, docs)
+        if found != last:
+            return bad
+        if record == BASIC:
+            for i in range(BLOCK):
+                store(tfs + 4 * i, np.int64(1))
+        else:
+            if tf_width <= MOST_BITS:
+                total = unpack_tfs(after, tf_width, strict, tfs)
             else:
-                found = _wide_docs(data, width, before, base, strict, docs)
-            if found != last:
-                return False
-            if record == BASIC:
-                for i in range(BLOCK):
-                    store(tfs + 4 * i, np.int64(1))
-            else:
-                if tf_width <= MOST_BITS:
-                    total = unpack_tfs(after, tf_width, strict, tfs)
-                else:
-                    total = _wide_tfs(after, tf_width, strict, tfs)
-                if total < 0 or (record == POSITION and total != word(at + 6)):
-                    return False
-            if not strict and _loose(docs, tfs, before + base if block > 0 else np.int64(-1)):
-                return False
-            at += entry
-            data = end
-            before = last
-            docs += 4 * BLOCK
-            tfs += 4 * BLOCK
-        at = data
-    n = df % BLOCK
-    if n == 0:
-        return at == stop
-    if stop - at < n:
-        return False
-    last = np.int64(BAD)
-    if stop + PADDING <= limit:
-        last = fast_tail(at, stop, n, record != BASIC, before, base, docs, tfs)
-    if last < 0:
-        last = slow_tail(at, stop, n, record != BASIC, before, base, docs, tfs)
-    return 0 <= last < n_docs
+                total = _wide_tfs(after, tf_width, strict, tfs)
+            if total < 0 or (record == POSITION and total != word(at + 6)):
+                return bad
+        if not strict and _loose(docs, tfs, before + base if block > 0 else np.int64(-1)):
+            return bad
+        at += entry
+        data = end
+        before = last
+        docs += 4 * BLOCK
+        tfs += 4 * BLOCK
+    return data, before
 
 
 @kernel
@@ -173,18 +159,32 @@ def decode_lists(
     -------
     -1, or the place of the first list that is damaged or does not end where it should.
     """
+    with_tfs = record != BASIC
     for i in range(begin, end):
-        if dfs[i] > 0 and not _one(
-            lists + starts[i],
-            lists + ends[i],
-            limit,
-            dfs[i],
-            base,
-            n_docs,
-            record,
-            strict,
-            docs + 4 * places[i],
-            tfs + 4 * places[i],
-        ):
+        df = dfs[i]
+        if df == 0:
+            continue
+        at = lists + starts[i]
+        stop = lists + ends[i]
+        n = df & (BLOCK - 1)
+        doc = np.int64(0)
+        out = 4 * places[i]
+        if df >= BLOCK:
+            at, doc = _full_blocks(
+                *(at, stop, df // BLOCK, base, n_docs, record, strict, docs + out, tfs + out)
+            )
+            if at < 0 or (n == 0 and at != stop):
+                return i
+            if n == 0:
+                continue
+            out += 4 * (df - n)
+        if stop - at < n:
+            return i
+        last = np.int64(BAD)
+        if stop + PADDING <= limit:
+            last = fast_tail(at, stop, n, with_tfs, doc, base, docs + out, tfs + out)
+        if last < 0:
+            last = slow_tail(at, stop, n, with_tfs, doc, base, docs + out, tfs + out)
+        if last < 0 or last >= n_docs:
             return i
     return -1

@@ -119,6 +119,8 @@ class _Dictionary:
     def find(self, ordinals: I64, begin: int, end: int, dfs: I64, starts: I64, ends: I64) -> None:
         """Documents and places of the lists of terms; see `terminfos.find_lists`."""
         if not self.n_terms:
+            for each in (dfs, starts, ends):
+                each[begin:end] = 0
             if (ordinals[begin:end] >= 0).any():
                 raise ValueError(f"segment {self.files.name} has no terms; expected ordinals of -1")
             return
@@ -288,17 +290,19 @@ class TantivyPostings:
         ordinals = np.asarray(ordinals, np.int64)
         if ordinals.ndim != 2 or ordinals.shape[1] != len(self._parts):
             raise ValueError(f"ordinals {ordinals.shape}; expected (n, {len(self._parts)})")
-        return self._read(np.array(ordinals.T, order="C"), threads)
+        return self._read(np.require(ordinals.T, requirements=["C", "W"]), threads)
 
     def _read(self, ordinals: I64, threads: int) -> Csr:
         n_segments, n_terms = ordinals.shape
-        found = np.zeros((n_segments, 3, n_terms), np.int64)
+        found = np.empty((n_segments, 3, n_terms), np.int64)
         for part, row, cells in zip(self._parts, ordinals, found, strict=True):
             part.find(row, 0, n_terms, *cells)
         ends = np.zeros(n_terms * n_segments + 1, np.int64)
         np.cumsum(found[:, 0].T.ravel(), out=ends[1:])
-        places = np.array(ends[:-1].reshape(n_terms, n_segments).T, order="C")
-        offsets = ends[:: max(n_segments, 1)].copy() if n_segments else np.zeros(n_terms + 1, int)
+        places = np.ascontiguousarray(ends[:-1].reshape(n_terms, n_segments).T)
+        offsets = np.zeros(n_terms + 1, np.int64)
+        if n_segments:
+            offsets = np.ascontiguousarray(ends[::n_segments])
         csr = Csr(offsets, *np.empty((2, ends[-1]), np.int32))
 
         def work(begin: int, end: int) -> None:
