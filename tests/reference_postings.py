@@ -279,7 +279,7 @@ def write_index(
 ) -> None:
     """An index of one segment and one field "body" without field norms."""
     path.mkdir(parents=True)
-    name = uuid.UUID(int=path.name.__hash__() & (1 << 128) - 1)
+    name = uuid.UUID(int=zlib.crc32(path.name.encode()))
     lists = lists or [encode(p, record, version >= 6, widen) for p in postings.values()]
     nodes, root = _trie(list(postings))
     store = _infos(lists, [len(p) for p in postings.values()])

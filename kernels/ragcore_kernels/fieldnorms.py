@@ -10,7 +10,7 @@ import numpy as np
 
 from ragcore_kernels._jit import kernel
 from ragcore_kernels.layout import I64
-from ragcore_kernels.packed import I32, U8, byte
+from ragcore_kernels.memory import I32, U8, byte
 
 _EXACT = 40
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.layout import I64
-from ragcore_kernels.packed import U8, byte, long
+from ragcore_kernels.memory import U8, byte, long
 
 HEAD, TAIL = 16, 16
 """Bytes before the first node and after the last."""

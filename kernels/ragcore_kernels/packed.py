@@ -1,4 +1,4 @@
-"""Vector code that Numba does not write by itself: blocks of packed numbers, masks of bytes.
+"""Vector code that Numba does not write by itself: blocks of packed numbers.
 
 Each name is an LLVM intrinsic of fixed-size vectors, which any processor runs, and with
 ``NUMBA_DISABLE_JIT=1`` plain Python that does the same.
@@ -14,15 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
-from ragcore_kernels._jit import JIT, inline, load_i64, load_u8, load_u32
-
-U8 = NDArray[np.uint8]
-I32 = NDArray[np.int32]
+from ragcore_kernels._jit import JIT
+from ragcore_kernels.memory import store, word
 
 BLOCK = 128
 """Numbers in a block."""
@@ -36,67 +32,32 @@ _MASK32 = 0xFFFFFFFF
 _MASK64 = (1 << 64) - 1
 
 
-@inline
-def byte(address: int) -> int:
-    """The byte at an address, as a number that does not wrap."""
-    return np.int64(load_u8(address))
-
-
-@inline
-def word(address: int) -> int:
-    """The unsigned number of four bytes at an address."""
-    return np.int64(load_u32(address))
-
-
-@inline
-def long(address: int) -> int:
-    """The signed number of eight bytes at an address."""
-    return np.int64(load_i64(address))
-
-
 def unpacked(address: int, width: int) -> list[int]:
     """The 128 numbers of a block, one by one, without compilation."""
     numbers, width = [], int(width)
     for i in range(BLOCK):
         bit = i // 4 * width
         place = int(address) + bit // 32 * 16 + i % 4 * 4
-        value = int(load_u32(place)) if width else 0
+        value = int(word(place)) if width else 0
         if bit % 32 + width > 32:
-            value |= int(load_u32(place + 16)) << 32
+            value |= int(word(place + 16)) << 32
         numbers.append(value >> bit % 32 & (1 << width) - 1)
     return numbers
 
 
-def _signed(value: int) -> np.int32:
-    return np.uint32(value & _MASK32).astype(np.int32)
-
-
-def _plain_docs(
-    address: int, width: int, before: int, base: int, strict: int, out: I32, at: int
-) -> int:
+def _plain_docs(address: int, width: int, before: int, base: int, strict: int, out: int) -> int:
     doc = int(before)
     for i, delta in enumerate(unpacked(address, width)):
         doc = doc + delta + int(strict) & _MASK32
-        out[at + i] = _signed(doc + int(base))
+        store(int(out) + 4 * i, doc + int(base))
     return doc
 
 
-def _plain_tfs(address: int, width: int, strict: int, out: I32, at: int) -> int:
+def _plain_tfs(address: int, width: int, strict: int, out: int) -> int:
     values = [value + int(strict) for value in unpacked(address, width)]
-    out[at : at + BLOCK] = values
+    for i, value in enumerate(values):
+        store(int(out) + 4 * i, value)
     return sum(values) & _MASK32
-
-
-def _plain_stops(address: int) -> int:
-    return sum(1 << k for k in range(64) if load_u8(int(address) + k) & 128)
-
-
-def _plain_lowest(mask: int) -> int:
-    return (int(mask) & -int(mask)).bit_length() - 1
-
-
-def _plain_drop(mask: int) -> int:
-    return int(mask) & int(mask) - 1
 
 
 class _Writer:
@@ -110,7 +71,7 @@ class _Writer:
         self.vector = ir.VectorType(self.word, _LANES)
         self.zero = ir.Constant(self.vector, None)
         self.source = builder.inttoptr(address, self.word.as_pointer())
-        self.out = out
+        self.out = builder.inttoptr(out, self.word.as_pointer())
         self.steps = self.ramp = self.sixteen = self.zero  # what is added to each number
 
     def numbers(self, values: list[int]) -> Any:
@@ -203,22 +164,10 @@ class _Writer:
         return state
 
 
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.gep(data, [at])
-
-
 def _unpack_docs(
-    typingctx: Any,
-    address: Any,
-    width: Any,
-    before: Any,
-    base: Any,
-    strict: Any,
-    out: Any,
-    at: Any,
+    typingctx: Any, address: Any, width: Any, before: Any, base: Any, strict: Any, out: Any
 ) -> Any:
-    """Write 128 documents from `at` on, each plus `base`; returns the last, without `base`.
+    """Write 128 documents to address `out`, each plus `base`; returns the last, without `base`.
 
     `before` is the document before the block (-1 before the first, or 0 if not `strict`).
     At most `MOST_BITS` wide; reads ``16 * width`` bytes, and nothing else.
@@ -232,8 +181,7 @@ def _unpack_docs(
         return add(state, last)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _pointer(context, builder, signature.args[5], args[5], args[6])
-        write: Any = _Writer(builder, args[0], place)
+        write: Any = _Writer(builder, args[0], args[-1])
         trunc = [builder.trunc(args[k], write.word) for k in (2, 3, 4)]
         steps = write.splat(trunc[2])
         write.ramp = builder.mul(steps, write.numbers(list(range(1, _LANES + 1))))
@@ -245,11 +193,11 @@ def _unpack_docs(
         return builder.zext(last, args[0].type)
 
     i64 = types.int64
-    return i64(i64, i64, i64, i64, i64, out, i64), codegen
+    return i64(i64, i64, i64, i64, i64, i64), codegen
 
 
-def _unpack_tfs(typingctx: Any, address: Any, width: Any, strict: Any, out: Any, at: Any) -> Any:
-    """Write 128 frequencies from `at` on; returns their sum modulo 2**32.
+def _unpack_tfs(typingctx: Any, address: Any, width: Any, strict: Any, out: Any) -> Any:
+    """Write 128 frequencies to address `out`; returns their sum modulo 2**32.
 
     At most `MOST_BITS` wide; reads ``16 * width`` bytes, and nothing else.
     """
@@ -260,54 +208,15 @@ def _unpack_tfs(typingctx: Any, address: Any, width: Any, strict: Any, out: Any,
         return write.builder.add(state, value)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _pointer(context, builder, signature.args[3], args[3], args[4])
-        write: Any = _Writer(builder, args[0], place)
+        write: Any = _Writer(builder, args[0], args[-1])
         write.steps = write.splat(builder.trunc(args[2], write.word))
         state = write.running(write.switch(args[1], body, write.zero))
         total = builder.extract_element(state, write.ir.Constant(write.word, _LANES - 1))
         return builder.zext(total, args[0].type)
 
     i64 = types.int64
-    return i64(i64, i64, i64, out, i64), codegen
-
-
-def _stops(typingctx: Any, address: Any) -> Any:
-    """Bit k tells whether byte k of the 64 bytes at `address` has its highest bit set."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
-
-        kind = ir.VectorType(ir.IntType(8), 64)
-        data = builder.load(builder.inttoptr(args[0], kind.as_pointer()), align=1)
-        signs = builder.icmp_signed("<", data, ir.Constant(kind, None))
-        return builder.bitcast(signs, ir.IntType(64))
-
-    return types.int64(types.int64), codegen
-
-
-def _lowest(typingctx: Any, mask: Any) -> Any:
-    """Place of the lowest bit that is set; the mask is not 0."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
-
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.int64), codegen
-
-
-def _drop_lowest(typingctx: Any, mask: Any) -> Any:
-    """The mask without its lowest bit."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        one = args[0].type(1)
-        return builder.and_(args[0], builder.sub(args[0], one))
-
-    return types.int64(types.int64), codegen
+    return i64(i64, i64, i64, i64), codegen
 
 
 unpack_docs: Any = intrinsic(_unpack_docs) if JIT else _plain_docs
 unpack_tfs: Any = intrinsic(_unpack_tfs) if JIT else _plain_tfs
-stops: Any = intrinsic(_stops) if JIT else _plain_stops
-lowest: Any = intrinsic(_lowest) if JIT else _plain_lowest
-drop_lowest: Any = intrinsic(_drop_lowest) if JIT else _plain_drop

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels import blocks, fst, terminfos, unions
+from ragcore_kernels._jit import address_of
 from ragcore_kernels.fieldnorms import (
     CONSTANT,
     FIELD_LENGTHS,
@@ -29,7 +30,7 @@ from ragcore_kernels.fieldnorms import (
     encode,
 )
 from ragcore_kernels.layout import I64
-from ragcore_kernels.packed import I32, U8
+from ragcore_kernels.memory import I32, U8
 from ragcore_kernels.segments import RECORDS, Files, Part, Schema, UnsupportedFormat, open_files
 
 __all__ = ["FIELD_LENGTHS", "Csr", "TantivyPostings", "UnsupportedFormat", "encode"]
@@ -118,6 +119,8 @@ class _Dictionary:
     def find(self, ordinals: I64, begin: int, end: int, dfs: I64, starts: I64, ends: I64) -> None:
         """Documents and places of the lists of terms; see `terminfos.find_lists`."""
         if not self.n_terms:
+            for each in (dfs, starts, ends):
+                each[begin:end] = 0
             if (ordinals[begin:end] >= 0).any():
                 raise ValueError(f"segment {self.files.name} has no terms; expected ordinals of -1")
             return
@@ -140,7 +143,7 @@ class _Dictionary:
         bad = blocks.decode_lists(
             *(self.idx.address + 8, self.idx.limit, self.files.n_docs, base, self.record),
             *(int(self.files.version >= _FIRST_STRICT), begin, end, *found, places),
-            *(csr.docs, csr.tfs),
+            *(address_of(csr.docs), address_of(csr.tfs)),
         )
         if bad >= 0:
             found_ = f"posting list {bad} does not end where the dictionary says, or contradicts it"
@@ -287,17 +290,19 @@ class TantivyPostings:
         ordinals = np.asarray(ordinals, np.int64)
         if ordinals.ndim != 2 or ordinals.shape[1] != len(self._parts):
             raise ValueError(f"ordinals {ordinals.shape}; expected (n, {len(self._parts)})")
-        return self._read(np.array(ordinals.T, order="C"), threads)
+        return self._read(np.require(ordinals.T, requirements=["C", "W"]), threads)
 
     def _read(self, ordinals: I64, threads: int) -> Csr:
         n_segments, n_terms = ordinals.shape
-        found = np.zeros((n_segments, 3, n_terms), np.int64)
+        found = np.empty((n_segments, 3, n_terms), np.int64)
         for part, row, cells in zip(self._parts, ordinals, found, strict=True):
             part.find(row, 0, n_terms, *cells)
         ends = np.zeros(n_terms * n_segments + 1, np.int64)
         np.cumsum(found[:, 0].T.ravel(), out=ends[1:])
-        places = np.array(ends[:-1].reshape(n_terms, n_segments).T, order="C")
-        offsets = ends[:: max(n_segments, 1)].copy() if n_segments else np.zeros(n_terms + 1, int)
+        places = np.ascontiguousarray(ends[:-1].reshape(n_terms, n_segments).T)
+        offsets = np.zeros(n_terms + 1, np.int64)
+        if n_segments:
+            offsets = np.ascontiguousarray(ends[::n_segments])
         csr = Csr(offsets, *np.empty((2, ends[-1]), np.int32))
 
         def work(begin: int, end: int) -> None:

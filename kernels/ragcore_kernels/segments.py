@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ragcore_kernels._jit import address_of
-from ragcore_kernels.packed import U8
+from ragcore_kernels.memory import U8
 
 FORMATS = (5, 6, 7)
 """Values of ``index_format_version`` that this reader knows."""

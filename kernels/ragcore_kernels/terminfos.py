@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.layout import I64
-from ragcore_kernels.packed import byte, long, word
+from ragcore_kernels.memory import byte, long, word
 
 META, GROUP, HEAD = 39, 256, 16
 """Bytes of the description of a group of terms; terms in a group; bytes before the first."""

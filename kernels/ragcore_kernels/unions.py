@@ -6,7 +6,7 @@ import numpy as np
 
 from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.layout import I64
-from ragcore_kernels.packed import U8
+from ragcore_kernels.memory import U8
 
 
 @inline

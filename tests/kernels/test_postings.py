@@ -37,14 +37,13 @@ def made(request, tmp_path_factory):
     starts = np.cumsum([0, *map(len, parts)])
     rows = firsts.postings(firsts.lookup([f"d{s}".encode() for s in starts[:3]])).docs
     texts = [text for k in np.argsort(rows) for text in parts[k]]
-    return path, index, texts, request.param
+    return path, index, texts, request.param, read.read_all()
 
 
 def test_read_all__equals_counting(made):
-    path, _, texts, record = made
+    path, _, texts, record, (terms, csr) = made
     read = TantivyPostings.open(path, "body")
     truth = ref.count(texts, record)
-    terms, csr = read.read_all()
     found = as_dict(terms, csr)
     assert list(found) == list(truth)
     assert found == truth
@@ -65,11 +64,11 @@ def test_read_all__equals_counting(made):
 
 
 def test_lookup__finds_what_is_there_and_nothing_else(made):
-    path, _, texts, record = made
+    path, _, texts, record, _ = made
     read = TantivyPostings.open(path, "body")
     truth = ref.count(texts, record)
     absent = [b"", b"w", b"manyz!", b"\xff", b"exactly", b"x" * 299, b"x" * 301, "检".encode()]
-    some = list(truth)[:: 1 if JIT else 7]
+    some = list(truth)[:: 1 if JIT else 29]
     terms = [*absent, *some, *some[:3]]
     ordinals = read.lookup(terms)
     assert ordinals.shape == (len(terms), 3)
@@ -90,19 +89,20 @@ def test_lookup__finds_what_is_there_and_nothing_else(made):
     assert empty.offsets.tolist() == [0]
 
 
+@pytest.mark.skipif(not JIT, reason="the same code, a hundred times slower")
 def test_threads__do_not_change_a_thing(made):
-    read = TantivyPostings.open(made[0], "body")
-    (_, one), (_, two), (_, many) = (read.read_all(threads) for threads in (1, 2, 7))
-    for other in (two, many):
+    read, one = TantivyPostings.open(made[0], "body"), made[4][1]
+    for threads in (2, 7):
+        _, other = read.read_all(threads)
         assert np.array_equal(one.docs, other.docs)
         assert np.array_equal(one.tfs, other.tfs)
+        assert np.array_equal(one.offsets, other.offsets)
 
 
 def test_tantivy__says_the_same_of_terms_and_deletes(made):
-    path, index, texts, _ = made
+    path, index, texts, _, (terms, csr) = made
     read = TantivyPostings.open(path, "body")
     searcher = index.searcher()
-    terms, csr = read.read_all()
     dfs = {term.decode(): len(rows) for term, rows in as_dict(terms, csr).items()}
     assert dict(searcher.terms_with_prefix("body", "")) == dfs
     some = list(dfs)[:: 1 if JIT else 11]
@@ -114,17 +114,16 @@ def test_tantivy__says_the_same_of_terms_and_deletes(made):
 
 
 def test_scores__of_tantivy_follow_from_what_is_read(made):
-    path, index, _, record = made
+    path, index, _, record, (terms, csr) = made
     read = TantivyPostings.open(path, "body")
     searcher = index.searcher()
-    terms, csr = read.read_all()
     f32 = np.float32
     average = f32(f32(read.total_tokens) / f32(read.n_docs))
     norms = FIELD_LENGTHS.astype(f32)[read.fieldnorms()]
     k = f32(1.2) * (f32(1) - f32(0.75) + f32(0.75) * norms / average)
     alive = read.alive()
     rows = as_dict(terms, csr)
-    for term in list(rows)[:: 3 if JIT else 29]:
+    for term in list(rows)[:: 3 if JIT else 31]:
         docs, tfs = (np.array(column) for column in zip(*rows[term], strict=True))
         n = docs.size
         idf = f32(np.log(np.float64(f32(1) + f32(read.n_docs - n + 0.5) / f32(n + 0.5))))
@@ -142,7 +141,7 @@ def test_scores__of_tantivy_follow_from_what_is_read(made):
 
 
 def test_merged__segments_read_by_the_ids_of_their_documents(tmp_path):
-    texts = ref.documents(5, 200)
+    texts = [text.replace("often " * 1_000, "") for text in ref.documents(5, 200)]
     parts = [texts[k : k + 20] for k in range(0, 200, 20)]
     index = ref.build(tmp_path / "index", parts, "freq", dead=("w5",))
     read, ids = (TantivyPostings.open(tmp_path / "index", field) for field in ("body", "id"))
