@@ -123,6 +123,10 @@ def check_fused_topics(case: Case) -> None:
     for form in (shapes.run_mapping, shapes.run_table, shapes.nested_table):
         fused = fuse([form(run) for run in runs])
         assert fused.table["case_id"].to_pylist() == case["expected"]["fused_topics"]
+        last = fused.table.to_pylist()[-1]
+        scores = {item["id"]: item["score"] for item in last["ranked"]}
+        assert scores.keys() == case["expected"]["t2"].keys()
+        assert all(shapes.near(scores[d], s) for d, s in case["expected"]["t2"].items())
         (note,) = [note for note in fused.notes if "in 1 of 2 lists" in note]
         named = note.rpartition(": ")[2].split(", ")
         assert named == [topic for topic in dict.fromkeys(every) if every.count(topic) == 1]
