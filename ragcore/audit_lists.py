@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ragcore.errors import UsageError
 from ragcore.threads import run_split
 from ragcore_kernels.knn import METRICS, ExactIndex, Neighbours
+from ragcore_kernels.layout import frozen
 from ragcore_kernels.neighbours import COUNTS, DELETED, INELIGIBLE, compare_neighbours, find_selves
 
 F32 = NDArray[np.float32]
@@ -162,7 +163,7 @@ def as_csr(lists: Lists) -> tuple[I64, I64]:
         raise UsageError(f"rows of lists of type {rows.dtype}", "whole numbers")
     if rows.dtype == np.uint64:  # -1 comes as the greatest, as a label of hnswlib or faiss does
         rows = rows.view(np.int64) if rows.flags.c_contiguous else rows.astype(np.int64)
-    return np.ascontiguousarray(offsets, np.int64), np.ascontiguousarray(rows, np.int64)
+    return frozen(offsets, np.int64), frozen(rows, np.int64)
 
 
 def compare_lists(
@@ -199,7 +200,7 @@ def compare_lists(
     m, depth = found.rows.shape
     if offsets.size != m + 1:
         raise UsageError(f"{offsets.size - 1} lists for {m} queries")
-    if not 1 <= k:
+    if not k >= 1:
         raise UsageError(f"k = {k}", "at least 1")
     if depth < k and (found.counts >= depth).any():
         raise UsageError(f"exact neighbours for k = {depth}, lists for k = {k}", "search for more")
@@ -215,11 +216,56 @@ def compare_lists(
         raise UsageError(f"an exact row {known[0] - 1} in a matrix of {size} rows")
     status = _status(size, eligible, deleted)
     counts, gaps = np.zeros((m, len(COUNTS)), np.int64), np.full(m, np.nan)
-    job = _Job(found, rows, k, metric, eps, padding, status, counts, gaps)
-    for part, wide, asked in _float_parts(vectors, queries, found, offsets, rows, m):
-        job.run(part, offsets, wide, asked, threads)
+    scored, asked = vectors is not None, frozen(np.zeros((m, 0)), np.float32)
+    if vectors is not None and queries is not None:
+        asked = _asked(queries, m, vectors)
+    exact_rows = frozen(found.rows, np.int32)
+    exact_scores = frozen(found.scores, np.float64)
+    for begin, end in _blocks(vectors, m):
+        met = exact_rows[begin:end].reshape(-1), rows[offsets[begin] : offsets[end]]
+        matrix, place = _gathered(vectors, met)
+
+        def look(a: int, b: int, start: int = begin, matrix: F32 = matrix, place: I64 = place):
+            compare_neighbours(
+                matrix, place, asked, METRICS.index(metric), int(scored), float(eps), k, exact_rows,
+                exact_scores, offsets, rows, padding, status, start + a, start + b,
+                np.full(size, -1), np.full(size, -1), np.empty(k, np.int64), np.empty(k),
+                np.empty(k, np.int64), counts, gaps,
+            )  # fmt: skip
+
+        run_split(look, end - begin, threads)
     columns = {name: counts[:, i].copy() for i, name in enumerate(COUNTS)}
-    return ListComparison(k=k, eps=eps, scored=vectors is not None, gap=gaps, **columns)
+    return ListComparison(k=k, eps=eps, scored=scored, gap=gaps, **columns)
+
+
+def _blocks(vectors: NDArray[Any] | None, m: int) -> list[tuple[int, int]]:
+    """Stretches of queries; float16 vectors are turned to float32 for a few of them at a time."""
+    if vectors is None or vectors.dtype == np.float32:
+        return [(0, m)]
+    return [(at, min(at + GATHERED, m)) for at in range(0, m, GATHERED)]
+
+
+def _gathered(vectors: NDArray[Any] | None, met: Sequence[NDArray[Any]]) -> tuple[F32, I64]:
+    """Float32 vectors of all rows that are met, and where in them each row is."""
+    if vectors is None:
+        return frozen(np.zeros((0, 0)), np.float32), np.empty(0, np.int64)
+    if vectors.dtype == np.float32:
+        return frozen(vectors, np.float32), np.empty(0, np.int64)
+    used = np.unique(np.concatenate(met))
+    used = used[(used >= 0) & (used < len(vectors))]
+    place = np.full(len(vectors), -1)
+    place[used] = np.arange(used.size)
+    return frozen(vectors[used], np.float32), place
+
+
+def _asked(queries: NDArray[Any], m: int, vectors: NDArray[Any]) -> F32:
+    """Queries as an exact search takes them."""
+    if vectors.ndim != 2 or vectors.dtype not in (np.float32, np.float16):
+        raise UsageError(f"vectors of type {vectors.dtype}", "a matrix of float32 or float16")
+    if np.shape(queries) != (m, vectors.shape[1]):
+        raise UsageError(f"queries of shape {np.shape(queries)}", f"({m}, {vectors.shape[1]})")
+    with np.errstate(over="ignore"):
+        return frozen(queries, np.float32)
 
 
 def _only_rows(rows: NDArray[Any]) -> Neighbours:
@@ -244,3 +290,94 @@ def _status(
     if deleted is not None:
         status[np.asarray(deleted, np.bool_)] = DELETED
     return status
+
+
+@dataclass(frozen=True)
+class SelfRecall:
+    """Whether nodes are found by a search for their own vectors.
+
+    Attributes
+    ----------
+    n : nodes searched for.
+    itself, equal : nodes that found themselves; that found an equal vector only.
+    unreachable : (u,), rows of the nodes that found neither.
+    scored : whether vectors were compared; without, an equal vector is not known.
+    """
+
+    n: int
+    itself: int
+    equal: int
+    unreachable: I64
+    scored: bool
+
+    @property
+    def share(self) -> float:
+        """Nodes that found themselves or an equal vector, over `n`; NaN without any."""
+        return (self.itself + self.equal) / self.n if self.n else float("nan")
+
+
+def self_recall(
+    lists: Lists, nodes: NDArray[Any], *, n: int, vectors: NDArray[Any] | None = None,
+    padding: int = PADDING,
+) -> SelfRecall:  # fmt: skip
+    """Share of nodes that a search for their own vectors finds.
+
+    Parameters
+    ----------
+    lists : of the searches; see `Lists`.
+    nodes : (m,), the row that each search was for.
+    n : rows of the matrix.
+    vectors : (n, d) float32 or float16, to know equal ones; a copy may stand for a node.
+    padding : entry that is none.
+
+    Raises
+    ------
+    UsageError
+        If shapes do not fit each other.
+    """
+    offsets, rows = as_csr(lists)
+    nodes = frozen(nodes, np.int64)
+    if nodes.shape != (offsets.size - 1,):
+        raise UsageError(f"{offsets.size - 1} lists for nodes of shape {nodes.shape}")
+    if nodes.size and not (nodes.min() >= 0 and nodes.max() < n):
+        raise UsageError(f"nodes outside a matrix of {n} rows")
+    if vectors is not None and len(vectors) != n:
+        raise UsageError(f"{len(vectors)} vectors for {n} rows")
+    out = np.zeros(nodes.size, np.uint8)
+    for begin, end in _blocks(vectors, nodes.size):
+        part = nodes[begin:end]
+        matrix, place = _gathered(vectors, (part, rows[offsets[begin] : offsets[end]]))
+        find_selves(
+            matrix, place, part, offsets[begin : end + 1], rows, padding, n,
+            int(vectors is not None), out[begin:end],
+        )  # fmt: skip
+    return SelfRecall(
+        nodes.size, int((out == 2).sum()), int((out == 1).sum()), nodes[out == 0],
+        vectors is not None,
+    )  # fmt: skip
+
+
+def join(parts: Mapping[str, ListComparison]) -> tuple[ListComparison, dict[str, BOOL]]:
+    """Comparisons of several shards or filters as one, and the queries of each as a slice.
+
+    Every part has an exact pass and lists of its own, over what was eligible there.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or they differ in k, eps or in whether scores were taken.
+    """
+    if not parts:
+        raise UsageError("no comparison to join")
+    first, *others = parts.values()
+    alike = ("k", "eps", "scored")
+    for other in others:
+        if any(getattr(first, name) != getattr(other, name) for name in alike):
+            raise UsageError("comparisons of different k, eps or kind", "compare them alike")
+    joined = {
+        f.name: np.concatenate([getattr(part, f.name) for part in parts.values()])
+        for f in fields(ListComparison) if f.name not in alike
+    }  # fmt: skip
+    owner = np.repeat(np.arange(len(parts)), [part.n_queries for part in parts.values()])
+    slices = {name: owner == i for i, name in enumerate(parts)}
+    return ListComparison(k=first.k, eps=first.eps, scored=first.scored, **joined), slices

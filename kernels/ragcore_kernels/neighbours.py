@@ -79,15 +79,17 @@ def _insert(rows: I64, scores: F64, n: int, row: int, score: float) -> None:
 
 @kernel
 def compare_neighbours(
-    vectors: F32, queries: F32, metric: int, scored: int, eps: float, k: int, exact_rows: I32,
-    exact_scores: F64, offsets: I64, listed: I64, padding: int, status: U8, begin: int, end: int,
-    in_exact: I64, in_list: I64, rows: I64, scores: F64, firsts: I64, counts: I64, gaps: F64,
+    vectors: F32, place: I64, queries: F32, metric: int, scored: int, eps: float, k: int,
+    exact_rows: I32, exact_scores: F64, offsets: I64, listed: I64, padding: int, status: U8,
+    begin: int, end: int, in_exact: I64, in_list: I64, rows: I64, scores: F64, firsts: I64,
+    counts: I64, gaps: F64,
 ) -> None:  # fmt: skip
     """Compare the list of each query with the exact neighbours.
 
     Parameters
     ----------
-    vectors, queries : (n, d), (m, d) float32; empty where `scored` is 0.
+    vectors, queries : (v, d), (m, d) float32; empty where `scored` is 0.
+    place : (n,), where in `vectors` a row of the matrix is, if it is met; (0,) if all are there.
     metric : IP, COSINE or L2.
     scored : 1 if scores can be taken, 0 if ids are all there is.
     eps : ties are scores within ``eps * |s_k|`` of the exact k-th score s_k.
@@ -113,7 +115,7 @@ def compare_neighbours(
     exact list above the tie with s_k, each hit where listed, and as many of the tie as the exact
     list has, hit by any of the tie.
     """
-    vectors, queries = borrowed(vectors), borrowed(queries)
+    vectors, queries, place = borrowed(vectors), borrowed(queries), borrowed(place)
     d = np.int64(queries.shape[1])
     n = np.int64(status.size)
     flat = queries.reshape(-1)
@@ -154,14 +156,15 @@ def compare_neighbours(
             exact = in_exact[row] == q
             hits += exact
             if scored and wanted:
-                score = _score(vectors, row, queries, q, q_norm, metric)
+                at_row = place[row] if place.size else row
+                score = _score(vectors, at_row, queries, q, q_norm, metric)
                 if score != score:  # never found by an exact search
                     counts[q, 4] += 1
                     continue
                 if score >= least:
                     near += 1
                     beyond = beyond or not exact
-                _insert(rows, scores, held, row, score)
+                _insert(rows, scores, held, at_row, score)
                 held += 1
         counts[q, 0] = wanted
         counts[q, 1] = entries
@@ -181,7 +184,8 @@ def compare_neighbours(
         tied = _distinct(vectors, rows, scores, firsts, middle, near)
         found = _distinct(vectors, rows, scores, firsts, np.int64(0), middle)
         for i in range(wanted):
-            rows[i] = exact_rows[q, i]
+            row = np.int64(exact_rows[q, i])
+            rows[i] = place[row] if place.size else row
             scores[i] = exact_scores[q, i]
         middle = np.int64(0)
         while middle < wanted and scores[middle] > above:
@@ -197,14 +201,14 @@ def compare_neighbours(
 
 @kernel
 def find_selves(
-    vectors: F32, nodes: I64, offsets: I64, listed: I64, padding: int, n: int, scored: int,
-    out: U8,
+    vectors: F32, place: I64, nodes: I64, offsets: I64, listed: I64, padding: int, n: int,
+    scored: int, out: U8,
 ) -> None:  # fmt: skip
     """Whether the search for each node's own vector finds it.
 
     Parameters
     ----------
-    vectors : (n, d) float32; empty where `scored` is 0.
+    vectors, place : as `compare_neighbours` takes them; empty where `scored` is 0.
     nodes : (m,), rows searched for.
     offsets, listed : (m + 1,), rows of the lists.
     padding : entry that is none.
@@ -212,7 +216,7 @@ def find_selves(
     scored : 1 if vectors can be compared, 0 if ids are all there is.
     out : (m,), filled: 2 if it found itself, 1 if it found an equal vector, else 0.
     """
-    vectors = borrowed(vectors)
+    vectors, place = borrowed(vectors), borrowed(place)
     for i in range(nodes.size):
         out[i] = 0
         for at in range(offsets[i], offsets[i + 1]):
@@ -222,5 +226,6 @@ def find_selves(
                 break
             if row == padding or row < 0 or row >= n or not scored:
                 continue
-            if _same(vectors, row, nodes[i]):
+            a, b = (place[row], place[nodes[i]]) if place.size else (row, nodes[i])
+            if _same(vectors, a, b):
                 out[i] = 1

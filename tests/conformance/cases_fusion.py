@@ -114,3 +114,19 @@ def ties_do_not_flicker(case: Case, folder: Path) -> None:
     (rows,) = seen
     assert [doc for doc, _ in rows] == sorted(docs, reverse=True)
     assert len({score for _, score in rows}) == 1
+
+
+def check_fused_topics(case: Case) -> None:
+    """The half of RC-040 that is about fusing: topics of one run only are kept, and said."""
+    runs = [shapes.run_of(raw) for raw in case["input"]["runs"]]
+    every = [topic for run in runs for topic in run]
+    for form in (shapes.run_mapping, shapes.run_table, shapes.nested_table):
+        fused = fuse([form(run) for run in runs])
+        assert fused.table["case_id"].to_pylist() == case["expected"]["fused_topics"]
+        last = fused.table.to_pylist()[-1]
+        scores = {item["id"]: item["score"] for item in last["ranked"]}
+        assert scores.keys() == case["expected"]["t2"].keys()
+        assert all(shapes.near(scores[d], s) for d, s in case["expected"]["t2"].items())
+        (note,) = [note for note in fused.notes if "in 1 of 2 lists" in note]
+        named = note.rpartition(": ")[2].split(", ")
+        assert named == [topic for topic in dict.fromkeys(every) if every.count(topic) == 1]
