@@ -51,12 +51,15 @@ class Questions:
         return self.table[name].to_pylist() if name in self.table.column_names else None
 
 
-def read_questions(source: Any, split: str | None = None) -> Questions:
+def read_questions(
+    source: Any, split: str | None = None, *, any_columns: bool = False
+) -> Questions:
     """The questions of a suite folder, of a file of cases, or of a table.
 
     Parameters
     ----------
     split : only cases of this split.
+    any_columns : neither a question nor a vector is needed.
 
     Raises
     ------
@@ -95,7 +98,7 @@ def read_questions(source: Any, split: str | None = None) -> Questions:
     if VECTOR in table.column_names:
         rows = np.arange(table.num_rows, dtype=np.int64)
         vectors = vectors_of(table[VECTOR], where, rows).astype(np.float32)
-    if texts is None and vectors is None:
+    if texts is None and vectors is None and not any_columns:
         raise InputError(
             where, f"columns {', '.join(table.column_names)}",
             f"one of {', '.join(QUESTION_NAMES)}, or {VECTOR}", "name the column question",

@@ -74,7 +74,7 @@ def search(
         lexical = lexical_of(index, questions, settings)
         made.append(lexical)
     if DENSE in names or DENSE_EXACT in names:
-        vectors, spent = _vectors(index, questions, embed, clock)
+        vectors, spent = vectors_of_questions(index, questions, embed, clock)
         if spent:
             stages["embed"] = np.full(n, spent / 1000 / max(n, 1))
         made.append(
@@ -157,7 +157,7 @@ def lexical_of(index: Index, questions: Questions, settings: Settings) -> Lexica
         raise UsageError(f"bm25: {error}") from None
 
 
-def _vectors(
+def vectors_of_questions(
     index: Index, questions: Questions,
     embed: Callable[[list[str]], np.ndarray[Any, Any]] | None, clock: ways.Clock,
 ) -> tuple[np.ndarray[Any, Any], int]:  # fmt: skip

@@ -28,7 +28,7 @@ def fused_lists(
     tables = []
     for name, ranked in found.items():
         manifest = {b"ragcore.manifest": json.dumps({"run": name}).encode()}
-        lists = _lists(index, ranked.head(n), schema.RANKED_ITEM)
+        lists = ranked_lists(index, ranked.head(n), schema.RANKED_ITEM)
         cases = texts([str(i) for i in range(n)])
         table = pa.Table.from_arrays([cases, lists], names=["case_id", "ranked"])
         tables.append(table.replace_schema_metadata(manifest))
@@ -49,7 +49,9 @@ def fused_lists(
     return out, [note for note in fused.notes if "Jaccard" in note]
 
 
-def _lists(index: Index, ranked: Ranked, item: pa.DataType, limit: int | None = None) -> pa.Array:
+def ranked_lists(
+    index: Index, ranked: Ranked, item: pa.DataType = schema.RANKED_ITEM, limit: int | None = None
+) -> pa.Array:
     """Ranked lists as a list column of `item`, cut at `limit`."""
     rows = [r[:limit] for r in ranked.rows]
     offsets = np.zeros(len(rows) + 1, np.int32)
@@ -88,7 +90,7 @@ def _stage_map(index: Index, found: dict[str, Ranked], n: int) -> pa.Array:
         [found[name].rows[i] for i in range(n) for name in names],
         [found[name].scores[i] for i in range(n) for name in names], np.zeros(0),
     )  # fmt: skip
-    lists = _lists(index, merged, schema.STAGE_ITEM)
+    lists = ranked_lists(index, merged, schema.STAGE_ITEM)
     offsets = np.arange(n + 1, dtype=np.int32) * len(names)
     return pa.MapArray.from_arrays(numbers(offsets), texts(names * n), lists)
 
@@ -126,9 +128,9 @@ def run_table(
     if questions.asked is not None:
         columns["query"] = questions.table[questions.asked].combine_chunks()
     columns |= {
-        "ranked": _lists(index, final, schema.RANKED_ITEM),
+        "ranked": ranked_lists(index, final, schema.RANKED_ITEM),
         "stages": _stage_map(index, found, n),
-        "context": _lists(index, final, context, context_k),
+        "context": ranked_lists(index, final, context, context_k),
         "context_state": texts(states),
         "timings": _timings(stages, n),
         "index_generation": texts([index.generation] * n),

@@ -102,7 +102,7 @@ def search(
         raise UsageError("nowhere to write the run", "say -o RUN, or --explain CASE")
     opened = open_index(index, chunks=given["chunks"])
     settings = _settings(given)
-    questions = _questions(cases, opened, given)
+    questions = questions_of(cases, opened, given)
     if explained is not None:
         from ragcore.index_explain import explain_case
 
@@ -110,7 +110,7 @@ def search(
         return
     assert output is not None
     found = run(opened, questions, settings, name=given["name"] or _stem(output),
-                embed=_embed(index, opened, given))  # fmt: skip
+                embed=embedder_of(index, opened, given))  # fmt: skip
     if found.lexical is not None:
         from ragcore.vocabulary import audit
 
@@ -161,7 +161,7 @@ def _threshold(text: str, channels: tuple[str, ...]) -> tuple[str, float]:
         raise UsageError(f"threshold {text!r}", "a number, or CHANNEL=NUMBER") from None
 
 
-def _questions(cases: Path, opened: Any, given: dict[str, Any]) -> Any:
+def questions_of(cases: Path, opened: Any, given: dict[str, Any]) -> Any:
     """The questions, with vectors from a file where one is given; their suite's corpus checked."""
     from dataclasses import replace
 
@@ -183,7 +183,7 @@ def _questions(cases: Path, opened: Any, given: dict[str, Any]) -> Any:
     return questions
 
 
-def _embed(index: Path, opened: Any, given: dict[str, Any]) -> Any:
+def embedder_of(index: Path, opened: Any, given: dict[str, Any]) -> Any:
     """What embeds questions: as the index was embedded, or as asked; None if neither."""
     own = opened.options
     model = given["embed"] or (own.embedding if own.embedding not in ("column", "file") else "")
@@ -197,3 +197,10 @@ def _embed(index: Path, opened: Any, given: dict[str, Any]) -> Any:
         return embedded(model, texts, "question", cache, None, own.model)[0]
 
     return embed
+
+
+def vectors_for(index: Path, opened: Any, questions: Any, given: dict[str, Any]) -> Any:
+    """Vectors of the questions: theirs, else embedded as the index was."""
+    from ragcore.search import vectors_of_questions
+
+    return vectors_of_questions(opened, questions, embedder_of(index, opened, given))[0]
