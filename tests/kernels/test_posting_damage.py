@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import reference_postings as ref
-from ragcore_kernels import segments
+from ragcore_kernels import fst, segments
 from ragcore_kernels._jit import JIT
 from ragcore_kernels.postings import TantivyPostings, UnsupportedFormat
 
@@ -268,3 +268,31 @@ def test_open__index_stays_readable_when_its_files_are_gone(made, tmp_path):
     assert (
         read.read_all()[1].docs.size == TantivyPostings.open(made, "body").read_all()[1].docs.size
     )
+
+
+def test_lists__that_overlap_are_refused(tmp_path):
+    rows = {f"w{k:03}".encode(): [(k % 9, 1)] for k in range(600)}
+    ref.write_index(tmp_path / "index", rows, 9)
+    terms = [b"w000", b"w300", b"w599"]
+    read = TantivyPostings.open(tmp_path / "index", "body")
+    assert read.postings(read.lookup(terms)).docs.tolist() == [0, 3, 5]
+
+    def second_group_like_the_first(body):
+        size = int.from_bytes(body[-4:], "little") + 4  # directory of fields
+        end = len(body) - size
+        store = end - 16 - int.from_bytes(body[end - 16 : end - 8], "little")
+        start = store + 16 + 39 + 12  # postings offset of the second meta
+        assert int.from_bytes(body[start : start + 8], "little") == 512
+        body[start : start + 8] = bytes(8)
+        return bytes(body)
+
+    rewritten(tmp_path / "index", "term", change=second_group_like_the_first)
+    assert "posting lists that overlap" in refusal(tmp_path / "index")
+
+
+def test_dictionaries__that_would_fill_memory_are_refused(small, monkeypatch):
+    read = TantivyPostings.open(small, "body")
+    assert read.terms()[1].size == 16
+    monkeypatch.setattr(fst, "list_terms", lambda *_: fst.FULL)
+    with pytest.raises(UnsupportedFormat, match="damaged dictionary of terms"):
+        read.terms()

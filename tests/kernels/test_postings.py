@@ -7,7 +7,8 @@ import pytest
 import tantivy
 
 import reference_postings as ref
-from ragcore_kernels._jit import JIT
+from ragcore_kernels import blocks, fieldnorms, fst, terminfos, unions
+from ragcore_kernels._jit import JIT, compiled_count
 from ragcore_kernels.postings import FIELD_LENGTHS, Csr, TantivyPostings, encode
 
 N_DOCS = 700 if JIT else 260
@@ -189,6 +190,8 @@ def test_postings__refuses_ordinals_that_are_not_there(tmp_path):
         read.postings(bad)
     with pytest.raises(ValueError, match=r"expected \(n, 2\)"):
         read.postings(good[:, :1])
+    with pytest.raises(ValueError, match="offsets"):
+        read.lookup_columns(np.array([0, 5]), np.zeros(4, np.uint8))
 
 
 def test_encode__is_the_largest_id_not_above():
@@ -206,3 +209,25 @@ def test_encode__is_the_largest_id_not_above():
 def test_csr__holds_what_was_asked():
     csr = Csr(np.zeros(1, np.int64), *np.zeros((2, 0), np.int32))
     assert csr.offsets.size == 1
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is compiled")
+def test_kernels__have_one_specialisation(tmp_path):
+    ref.build(tmp_path / "one", [["a b a"]])
+    ref.build(tmp_path / "two", [["a b"], ["a c"]])
+    for name in ("one", "two"):
+        read = TantivyPostings.open(tmp_path / name, "body")
+        (offsets, data), csr = read.read_all(2)
+        read.lengths(csr)
+        found = read.lookup_columns(offsets, data)
+        assert np.array_equal(found, read.lookup([b"a", b"b", b"c"][: offsets.size - 1]))
+        for array in (offsets, data, found):
+            array.flags.writeable = False
+        again = read.postings(read.lookup_columns(offsets, data))
+        assert np.array_equal(again.docs, read.postings(found[::-1][::-1]).docs)
+        assert np.array_equal(again.docs, read.postings(found.astype(np.int32)).docs)
+        assert np.array_equal(again.docs, csr.docs)
+    for module in (blocks, fieldnorms, fst, terminfos, unions):
+        for name, value in vars(module).items():
+            if type(getattr(value, "_cache", None)).__name__ == "_Cache":
+                assert compiled_count(value) == 1, name
