@@ -50,7 +50,7 @@ class AuditSettings:
 
     Attributes
     ----------
-    ks, efs : lengths of lists; sizes of the list that HNSW keeps.
+    ks, efs : lengths of lists; sizes of the list that HNSW keeps, raised to k where lower.
     by : columns of the cases to slice by.
     filters : each is audited as a slice of its own.
     target, recall, level : see `ragcore.audit.audit_table`.
@@ -135,33 +135,46 @@ def audit_index(
     """
     if not len(questions):
         raise UsageError(f"{questions.where} has no case", "an audit needs questions")
-    graph = index.graph
+    _ = index.graph  # or why not, before any work
     slices = case_slices(questions, settings.by)
     exact = exact_pass(index.exact, vectors, settings.ks, threads=settings.threads)
-    report = Report({})
-    found: dict[int, Any] = {}
-    seconds: dict[int, float] = {}
-    finite = np.isfinite(vectors).all(1)
-    for step, ef in enumerate(settings.efs):
-        progress("auditing", step, len(settings.efs))
-        rows = np.full((len(vectors), max(settings.ks)), -1, np.int32)
-        took = []
-        for _ in range(max(settings.repeats, 1)):
-            began = clock()
-            rows[finite] = graph.search(vectors[finite], rows.shape[1], ef, settings.threads)[0]
-            took.append((clock() - began) / 1e9)
-        found[ef], seconds[ef] = rows, min(took)
-    shards = _shards(index)
-    for k in settings.ks:
+    report, shards = Report({}), _shards(index)
+    for step, k in enumerate(settings.ks):
+        progress("auditing", step, len(settings.ks))
+        found, seconds = _searched(index, vectors, settings, k, clock)
         rows = _rows(index, vectors, settings, k, exact, found, slices, seconds, shards)
         rows += _filtered(index, questions, vectors, settings, k, shards, report.notes)
         ordered = sorted(rows, key=lambda row: (row.ef, row.slice != ALL))
         report.audits[k] = Audit(tuple(ordered), settings.target, settings.level)
+        report.losses += _losses(index, questions, settings, k, exact, found, suite, qrels)
     report.selves = _selves(index, settings, progress)
     report.n_copies = copies(index.vectors)
-    report.losses = _losses(index, questions, settings, exact, found, suite, qrels)
     report.notes += _noticed(index, vectors, exact)
     return report
+
+
+def efs_of(settings: AuditSettings, k: int) -> list[int]:
+    """Each ef that differs for k: hnswlib keeps at least k, whatever it is told."""
+    return sorted({max(ef, k) for ef in settings.efs})
+
+
+def _searched(
+    index: Index, vectors: Any, settings: AuditSettings, k: int, clock: Clock
+) -> tuple[dict[int, Any], dict[int, float]]:
+    """Approximate lists at every ef, and the seconds that the quickest search of all took."""
+    found: dict[int, Any] = {}
+    seconds: dict[int, float] = {}
+    asked = np.ascontiguousarray(vectors[np.isfinite(vectors).all(1)])
+    for ef in efs_of(settings, k):
+        took = []
+        for _ in range(max(settings.repeats, 1)):
+            began = clock()
+            lists, _ = index.graph.search(asked, k, ef, settings.threads)
+            took.append((clock() - began) / 1e9)
+        rows = np.full((len(vectors), k), -1, np.int32)
+        rows[np.isfinite(vectors).all(1)] = lists
+        found[ef], seconds[ef] = rows, min(took)
+    return found, seconds
 
 
 def case_slices(questions: Questions, by: Sequence[str]) -> dict[str, Any]:
@@ -219,9 +232,7 @@ def _rows(
     for name, mask in shards.items():
         inside = within(exact, mask, k)
         parts = {
-            ef: _compared(
-                index, inside, _kept(rows[:, :k], mask), k, vectors, mask, settings.threads
-            )
+            ef: _compared(index, inside, _kept(rows, mask), k, vectors, mask, settings.threads)
             for ef, rows in found.items()
         }
         out += _named(audit_table(parts, **common), f"{SHARD}={name}")
@@ -262,7 +273,7 @@ def _filtered(
         for members, mask in eligibility.groups(len(questions)):
             asked = np.ascontiguousarray(vectors[members])
             exact = exact_pass(index.exact, asked, [k], eligible=mask, threads=settings.threads)
-            for ef in settings.efs:
+            for ef in efs_of(settings, k):
                 way = Approximate(index, asked, ef)
                 rows, _, _ = way.search(0, len(asked), k, mask, settings.threads)
                 note = f"filter {one}: some questions are answered by brute force, as in search"
@@ -280,7 +291,7 @@ def _filtered(
         notes += [note for note in eligibility.notes if note not in notes]
         out += _named(audit_table({ef: _joined(p) for ef, p in parts.items()}, **common), str(one))
         for name in shards:
-            lists = {ef: _joined(split[name, ef]) for ef in settings.efs}
+            lists = {ef: _joined(split[name, ef]) for ef in efs_of(settings, k)}
             out += _named(audit_table(lists, **common), f"{one} & {SHARD}={name}")
     return out
 
@@ -310,15 +321,14 @@ def copies(vectors: np.ndarray[Any, Any]) -> int:
 
 
 def _losses(
-    index: Index, questions: Questions, settings: AuditSettings, exact: Neighbours,
+    index: Index, questions: Questions, settings: AuditSettings, k: int, exact: Neighbours,
     found: dict[int, Any], suite: Any, qrels: Any,
 ) -> list[Loss]:  # fmt: skip
-    """The loss in measures of the end, paired by case, at every ef, for the greatest k."""
+    """The loss in measures of the end, paired by case, at every ef."""
     if not settings.measures:
         return []
     from ragcore.compare import compare
 
-    k = max(settings.ks)
     runs = [_run(index, questions, exact.rows[:, :k])]
     runs += [_run(index, questions, rows) for rows in found.values()]
     names = ["exact", *(f"ef={ef}" for ef in found)]

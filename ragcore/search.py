@@ -158,9 +158,11 @@ def lexical_of(index: Index, questions: Questions, settings: Settings) -> Lexica
 
 
 def vectors_of_questions(
-    index: Index, questions: Questions,
-    embed: Callable[[list[str]], np.ndarray[Any, Any]] | None, clock: ways.Clock,
-) -> tuple[np.ndarray[Any, Any], int]:  # fmt: skip
+    index: Index,
+    questions: Questions,
+    embed: Callable[[list[str]], np.ndarray[Any, Any]] | None = None,
+    clock: ways.Clock = time.perf_counter_ns,
+) -> tuple[np.ndarray[Any, Any], int]:
     """Vectors of the questions, and the nanoseconds that embedding took."""
     spent = 0
     vectors = questions.vectors
@@ -208,6 +210,10 @@ def _noticed(
     """What a user would ask next, with denominators."""
     n, wanted = len(questions), min(settings.candidate_k, n_chunks)
     notes = []
+    if n_chunks < settings.candidate_k:
+        notes.append(
+            f"the index has {n_chunks} chunks, fewer than candidate-k {settings.candidate_k}"
+        )
     for channel, ranked in found.items():
         empty = sum(len(rows) == 0 for rows in ranked.rows)
         if empty:

@@ -12,6 +12,7 @@ import pytest
 import ragcore
 import reference
 from conformance import shapes
+from conformance.cases_fusion import check_fused_topics
 from conformance.registry import handles
 from conformance.shapes import Case
 from ragcore.errors import InputError
@@ -238,7 +239,7 @@ def same_numbers_without_the_jit(case: Case, folder: Path) -> None:
 
 @handles("RC-040")
 def runs_with_different_topics(case: Case, folder: Path) -> None:
-    """The scoring half. Fusing the two runs belongs to fusion, which is not there yet."""
+    """Scoring takes the judged topics, fusion those of both runs."""
     runs = [shapes.run_of(raw) for raw in case["input"]["runs"]]
     qrels = {"t1": {"a": 1}, "t2": {"b": 1}}
     names = ["both", "one"]
@@ -252,6 +253,7 @@ def runs_with_different_topics(case: Case, folder: Path) -> None:
             assert audit.missing_in_run == [topic for topic in qrels if topic not in run]
         assert scores.mean("AP", "both") == 1.0
         assert scores.mean("AP", "one") == 0.5
+    check_fused_topics(case)
 
 
 @handles("RC-041")
