@@ -27,11 +27,11 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
-BATCH = 64
+BATCH = 256
 """Queries that go through the windows together."""
 SPARE = 8_192
 """Places for found documents beyond twice k; a query that needs more goes to the plain kernel."""
-MOST_PLACES = 1 << 21
+MOST_PLACES = 1 << 22
 """Places of a whole batch: the greater k, the smaller the batch."""
 
 
@@ -133,7 +133,7 @@ def fast_work(own: Lists, packed: Packed, asked: Questions, out: Places) -> Work
                 a, b - a, own.docs, own.tfs, own.norms, own.slots, own.factors, own.curve,
                 packed.lists, packed.pointers, packed.n_rows, packed.counts, asked.offsets,
                 asked.terms, asked.weights, states, found_docs, bits, bases, exact, near, scores,
-                keys, others, ids, bins, out.docs, out.scores, out.counts,
+                scores.view(np.uint32), keys, others, ids, bins, out.docs, out.scores, out.counts,
             )  # fmt: skip
             for q in range(a, b):
                 if out.counts[q] < 0:

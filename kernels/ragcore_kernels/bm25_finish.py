@@ -23,6 +23,8 @@ U64 = NDArray[np.uint64]
 
 SEARCH = 16
 """A list is searched for each document where it has more than so many postings a document."""
+FEW = 48
+"""So many scores are sorted by insertion."""
 DIGIT_BITS = 11
 DIGITS = 1 << DIGIT_BITS
 _DIGIT = np.uint32(DIGITS - 1)
@@ -56,16 +58,24 @@ def place_in_list(lists: I64, s: int, pointers: I32, docs: I32, doc: int) -> Any
 
 
 @inline
-def sort_scores(
-    scores: F32, docs: I32, n: int, keys: U32, others: U32, ids: I32, bins: I64
-) -> None:
+def sort_scores(keys: U32, docs: I32, n: int, others: U32, ids: I32, bins: I64) -> None:
     """Put documents, which ascend, in order of falling score; equal scores stay as they are.
 
-    Three passes of a radix sort on the bits of the scores, which are not negative. What all
-    scores share costs no pass.
+    `keys` are the bits of the scores, which are not negative, inverted. Few are inserted one by
+    one, more go through three passes of a radix sort; a digit that all share costs no pass.
     """
-    for i in range(n):
-        keys[i] = ~scores[i : i + 1].view(np.uint32)[0]
+    if n <= FEW:
+        for i in range(1, n):
+            key = keys[i]
+            doc = docs[i]
+            at = i
+            while at > 0 and keys[at - 1] > key:
+                keys[at] = keys[at - 1]
+                docs[at] = docs[at - 1]
+                at -= 1
+            keys[at] = key
+            docs[at] = doc
+        return
     for step in range(3):
         shift = np.uint32(step * DIGIT_BITS)
         bins[:] = 0
@@ -86,9 +96,6 @@ def sort_scores(
         for i in range(n):
             keys[i] = others[i]
             docs[i] = ids[i]
-    for i in range(n):
-        others[i] = ~keys[i]
-        scores[i] = others[i : i + 1].view(np.float32)[0]
 
 
 @kernel
@@ -96,8 +103,8 @@ def finish_batch(
     first: int, n: int, docs: I32, tfs: I32, norms: F64, slots: I64, factors: F64, curve: F64,
     lists: I64, pointers: I32, n_rows: int, tf_rows: U8, q_offsets: I64, q_terms: I64,
     q_weights: F64, states: I64, found_docs: I32, bits: U64, bases: I32, totals: F64, near: F64,
-    scores: F32, keys: U32, others: U32, ids: I32, bins: I64, out_docs: I32, out_scores: F32,
-    counts: I64,
+    scores: F32, score_bits: U32, keys: U32, others: U32, ids: I32, bins: I64, out_docs: I32,
+    out_scores: F32, counts: I64,
 ) -> None:  # fmt: skip
     """Score what was found for queries `first` to `first + n`, and give the best k in order.
 
@@ -112,6 +119,7 @@ def finish_batch(
     bits : (n_docs / 64 + 1,), zeroed, and zero again at the end.
     bases : as `bits`, used here.
     totals, near, scores, keys, others, ids : (room,), used here.
+    score_bits : the memory of `scores` as uint32.
     bins : (DIGITS,), used here.
     out_docs, out_scores : (n_queries, k), rows of these queries are filled.
     counts : (n_queries,), likewise; -1 for a query that is left to the plain kernel.
@@ -146,9 +154,9 @@ def finish_batch(
                     tf = np.int64(tf_rows[d * n_rows + row])
                     if tf == 255:
                         tf = np.int64(tfs[place_in_list(lists, s, pointers, docs, d)])
-                    value = impact(np.float64(tf), near[i], factor, extra, curve)
-                    if tf > 0:
-                        totals[i] += np.float64(value) * weight
+                    # computed in any case: a branch would be guessed wrong every other time
+                    value = impact(np.float64(max(tf, 1)), near[i], factor, extra, curve)
+                    totals[i] += np.float64(value) * weight if tf > 0 else 0.0
             elif end - begin > SEARCH * size:
                 for i in range(size):
                     p = place_in_list(lists, s, pointers, docs, np.int64(found[i]))
@@ -167,10 +175,11 @@ def finish_batch(
         for i in range(size):
             bits[np.int64(found[i]) >> 6] = 0
             scores[i] = np.float32(totals[i])
-        if size > 0:
-            sort_scores(scores, found, size, keys, others, ids, bins)
+            keys[i] = ~score_bits[i]
+        sort_scores(keys, found, size, others, ids, bins)
         size = min(size, k)
         for i in range(size):
+            score_bits[i] = ~keys[i]
             out_docs[q, i] = found[i]
             out_scores[q, i] = scores[i]
         for i in range(size, k):

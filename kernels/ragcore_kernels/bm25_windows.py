@@ -61,10 +61,14 @@ SPARSE_FIELDS = 6
 AT_SUMS, AT_TOTALS, AT_MASKS, AT_CHUNKS, AT_PLANS, AT_ROWS, AT_PACKED = range(7)
 """Addresses that `scan_batch` takes."""
 
+SCAN_COST, ROW_COST = 150, 100
+"""Cost of scanning a window, and of each row in it, in the unit of one posting cleared."""
 FEW = 24
 """Documents of a window that are put in order by insertion."""
 _ONE = np.uint64(1)
-_LOW_DOC = np.uint32(WINDOW - 1)
+_LOW_DOC = np.uint64(WINDOW - 1)
+_DOC_BITS = np.uint64(WINDOW_BITS)
+_LEVEL_BITS = np.uint64(LEVEL_BITS)
 
 
 @kernel
@@ -148,7 +152,7 @@ def begin_batch(
         states[b, N_ROWS] = at_row - (begin - origin)
         states[b, N_SPARSE] = at_sparse - (begin - origin)
         states[b, SLACK] = np.int64(np.ceil(slack)) + 2
-        states[b, TRIGGER] = min(k + max(k >> 1, 32), room - CHUNK)
+        states[b, TRIGGER] = min(k + max(k, 32), room - CHUNK)
         states[b, LEAST] = 1
         if seeded and k <= 1_000:
             down = states[b, N_ROWS] + 2
@@ -191,9 +195,38 @@ def tighten(state: I64, docs: I32, sums: U16, k: int, room: int, bins: I64) -> N
         sums[kept] = sums[i]
         kept += np.int64(sums[i]) >= least
     state[N_FOUND] = kept
-    state[TRIGGER] = min(kept + max(k >> 1, 32), room - CHUNK)
+    state[TRIGGER] = min(kept + max(k, 32), room - CHUNK)
     if kept > room - 2 * CHUNK:
         state[LEFT] = 1
+
+
+@inline
+def add_list(packed: U32, begin: int, end: int, multiplier: int, sums: U16) -> None:
+    """Add packed words to the sums; unsigned places spare checks for negative ones."""
+    times = np.uint64(multiplier)
+    for i in range(np.uint64(begin), np.uint64(end)):
+        word = np.uint64(packed[i])
+        d = word & _LOW_DOC
+        sums[d] += np.uint16((((word >> _DOC_BITS) * times) >> _LEVEL_BITS) + _ONE)
+
+
+@inline
+def add_and_note(
+    packed: U32, begin: int, end: int, multiplier: int, sums: U16, floor: int, hits: U16,
+    n_hits: int,
+) -> Any:  # fmt: skip
+    """The same, and note documents that reach `floor`; gives how many are noted now."""
+    times = np.uint64(multiplier)
+    least = np.uint64(floor)
+    at = np.uint64(n_hits)
+    for i in range(np.uint64(begin), np.uint64(end)):
+        word = np.uint64(packed[i])
+        d = word & _LOW_DOC
+        value = np.uint64(sums[d]) + ((((word >> _DOC_BITS) * times) >> _LEVEL_BITS) + _ONE)
+        sums[d] = value
+        hits[at] = d
+        at += np.uint64(value >= least)
+    return np.int64(at)
 
 
 @inline
@@ -201,8 +234,13 @@ def add_sparse(
     state: I64, sparse: I64, window: int, packed: U32, pointers: I32, docs: I32, sums: U16,
     floor: int, hits: U16, at_packed: int,
 ) -> Any:  # fmt: skip
-    """Add a query's sparse lists to the sums of a window; list documents that reach `floor`."""
+    """Add a query's sparse lists to the sums of a window.
+
+    Returns how many documents reached `floor` on the way and stand in `hits`, some of them
+    repeatedly, and how many postings there were. A `floor` beyond 16 bits notes none.
+    """
     n_hits = 0
+    n_postings = 0
     limit = (window + 1) << WINDOW_BITS
     for e in range(state[SPARSE_AT], state[SPARSE_AT] + state[N_SPARSE]):
         begin = sparse[e, CURSOR]
@@ -218,27 +256,28 @@ def add_sparse(
             apart = sparse[e, TO_DOCS]
             while end < stop and docs[end + apart] < limit:
                 end += 1
+        if end == begin:
+            continue
         sparse[e, CURSOR] = end
-        multiplier = sparse[e, MULTIPLIER]
-        for i in range(begin, end):
-            word = packed[i]
-            d = np.int64(word & _LOW_DOC)
-            value = sums[d] + (((np.int64(word) >> WINDOW_BITS) * multiplier) >> LEVEL_BITS) + 1
-            sums[d] = value
-            hits[n_hits] = d
-            n_hits += value >= floor
+        n_postings += end - begin
+        if floor < 1 << 16:
+            n_hits = add_and_note(
+                packed, begin, end, sparse[e, MULTIPLIER], sums, floor, hits, n_hits
+            )
+        else:
+            add_list(packed, begin, end, sparse[e, MULTIPLIER], sums)
         ahead = at_packed + 4 * end
         for line in range(ahead, ahead + min(4 * (end - begin) + 64, 512), 64):
             prefetch(line)
-    return n_hits
+    return n_hits, n_postings
 
 
 @inline
 def clear_sparse(state: I64, sparse: I64, packed: U32, sums: U16) -> None:
     """Clear the sums that `add_sparse` has touched."""
     for e in range(state[SPARSE_AT], state[SPARSE_AT] + state[N_SPARSE]):
-        for i in range(sparse[e, FROM], sparse[e, CURSOR]):
-            sums[np.int64(packed[i] & _LOW_DOC)] = 0
+        for i in range(np.uint64(sparse[e, FROM]), np.uint64(sparse[e, CURSOR])):
+            sums[np.uint64(packed[i]) & _LOW_DOC] = 0
 
 
 @inline
@@ -309,11 +348,14 @@ def scan_batch(
                 reach += (np.int64(peaks[at]) * plans[r, 1]) >> 8
             least = state[LEAST]
             n_found = state[N_FOUND]
-            if reach < least:
-                n_hits = add_sparse(
-                    state, sparse, window, packed, pointers, docs, sums, least - reach, hits,
-                    addresses[AT_PACKED],
-                )  # fmt: skip
+            n_rows_here = last - first
+            floor = least - reach if reach < least else 1 << 20
+            n_hits, n_postings = add_sparse(
+                state, sparse, window, packed, pointers, docs, sums, floor, hits,
+                addresses[AT_PACKED],
+            )  # fmt: skip
+            probing = n_hits * (10 + 3 * n_rows_here) + n_postings
+            if reach < least and probing < SCAN_COST + ROW_COST * n_rows_here:
                 n_hits = in_order(hits, n_hits, words)
                 for i in range(n_hits):
                     d = np.int64(hits[i])
@@ -342,12 +384,8 @@ def scan_batch(
                     n_found += 1
                 clear_sparse(state, sparse, packed, sums)
             else:
-                add_sparse(
-                    state, sparse, window, packed, pointers, docs, sums, 1 << 20, hits,
-                    addresses[AT_PACKED],
-                )  # fmt: skip
                 n_chunks = scan_rows(
-                    addresses[AT_SUMS], addresses[AT_PLANS] + 16 * first, last - first, base,
+                    addresses[AT_SUMS], addresses[AT_PLANS] + 16 * first, n_rows_here, base,
                     least, addresses[AT_TOTALS], addresses[AT_MASKS], addresses[AT_CHUNKS],
                 )  # fmt: skip
                 for c in range(n_chunks):
@@ -366,10 +404,10 @@ def scan_batch(
                     while bits != 0:
                         low = lowest_bit(bits)
                         bits &= bits - _ONE
-                        value = totals[at + low]
+                        value = np.int64(totals[at + low])
                         found_docs[b, n_found] = doc + low
                         found_sums[b, n_found] = value
-                        n_found += np.int64(value) >= least
+                        n_found += value >= least
             state[N_FOUND] = n_found
             if n_found >= state[TRIGGER] and state[LEFT] == 0:
                 tighten(state, found_docs[b], found_sums[b], k, room, bins)
