@@ -53,11 +53,6 @@ may lie apart from scores; documents found; how many of them raise LEAST; 1 if t
 to answer."""
 STATE_FIELDS = 9
 
-CURSOR, STOP, MULTIPLIER, WINDOWS, TO_DOCS, FROM = range(6)
-"""Columns of a sparse list in a query: the next packed word, the one behind the last, what an
-impact is multiplied by, its pointers, the distance to `docs`, the first word of this window."""
-SPARSE_FIELDS = 6
-
 AT_SUMS, AT_TOTALS, AT_MASKS, AT_CHUNKS, AT_PLANS, AT_ROWS, AT_PACKED = range(7)
 """Addresses that `scan_batch` takes."""
 
@@ -71,17 +66,39 @@ _DOC_BITS = np.uint64(WINDOW_BITS)
 _LEVEL_BITS = np.uint64(LEVEL_BITS)
 
 
+@inline
+def list_ends(lists: I64, s: int, pointers: I32, docs: I32, ends: U32, at: int) -> None:
+    """Where list `s` begins in the packed words, and where each window of it ends."""
+    begin = lists[s, LIST_BEGIN]
+    packed = lists[s, PACKED]
+    if lists[s, POINTERS] >= 0:
+        for window in range(ends.shape[0]):
+            ends[window, at] = packed + pointers[lists[s, POINTERS] + window]
+        return
+    window = 0
+    for p in range(begin, lists[s, END]):
+        here = docs[p] >> WINDOW_BITS
+        while window <= here:
+            ends[window, at] = packed + p - begin
+            window += 1
+    while window < ends.shape[0]:
+        ends[window, at] = packed + lists[s, END] - begin
+        window += 1
+
+
 @kernel
 def begin_batch(
-    slots: I64, lists: I64, bounds: F64, q_offsets: I64, q_terms: I64, q_weights: F64,
-    first: int, n: int, k: int, seeded: int, room: int, states: I64, plans: I64, sparse: I64,
+    slots: I64, lists: I64, bounds: F64, pointers: I32, docs: I32, q_offsets: I64, q_terms: I64,
+    q_weights: F64, first: int, n: int, k: int, seeded: int, room: int, states: I64, plans: I64,
+    multipliers: I64, ends: U32,
 ) -> None:  # fmt: skip
     """Weights in units, and the first threshold, of queries `first` to `first + n`.
 
     Parameters
     ----------
     slots : (n_terms,), row of each term in `lists`.
-    lists, bounds : of `bm25_pack.Packed`.
+    lists, bounds, pointers : of `bm25_pack.Packed`.
+    docs : (n_postings,), documents of the collection.
     q_offsets, q_terms, q_weights : the queries, as `search_plain` takes them.
     first, n : which of them.
     k : how many documents are wanted.
@@ -89,7 +106,9 @@ def begin_batch(
     room : places for found documents.
     states : (n, STATE_FIELDS), filled.
     plans : (terms of the batch, 2), filled: distance and multiplier of each row.
-    sparse : (terms of the batch, SPARSE_FIELDS), filled.
+    multipliers : (terms of the batch,), filled for sparse lists.
+    ends : (n_windows + 1, terms of the batch), filled likewise: the packed words of a list in
+        window w run from ``ends[w]`` to ``ends[w + 1]``.
     """
     origin = q_offsets[first]
     column = KTH_10 if k <= 10 else KTH_100 if k <= 100 else KTH_1000
@@ -142,11 +161,8 @@ def begin_batch(
                 at_row += 1
             else:
                 multiplier = np.int64(np.ceil(units * (1.0 + 1.0 / LEVELS)))
-                sparse[at_sparse, CURSOR] = lists[s, PACKED]
-                sparse[at_sparse, STOP] = lists[s, PACKED] + lists[s, END] - lists[s, LIST_BEGIN]
-                sparse[at_sparse, MULTIPLIER] = multiplier
-                sparse[at_sparse, WINDOWS] = lists[s, POINTERS]
-                sparse[at_sparse, TO_DOCS] = lists[s, LIST_BEGIN] - lists[s, PACKED]
+                multipliers[at_sparse] = multiplier
+                list_ends(lists, s, pointers, docs, ends, at_sparse)
                 slack += (multiplier - units) + multiplier / LEVELS + 1.0
                 at_sparse += 1
         states[b, N_ROWS] = at_row - (begin - origin)
@@ -231,8 +247,8 @@ def add_and_note(
 
 @inline
 def add_sparse(
-    state: I64, sparse: I64, window: int, packed: U32, pointers: I32, docs: I32, sums: U16,
-    floor: int, hits: U16, at_packed: int,
+    state: I64, begins: U32, ends: U32, multipliers: I64, packed: U32, sums: U16, floor: int,
+    hits: U16,
 ) -> Any:  # fmt: skip
     """Add a query's sparse lists to the sums of a window.
 
@@ -241,42 +257,32 @@ def add_sparse(
     """
     n_hits = 0
     n_postings = 0
-    limit = (window + 1) << WINDOW_BITS
     for e in range(state[SPARSE_AT], state[SPARSE_AT] + state[N_SPARSE]):
-        begin = sparse[e, CURSOR]
-        sparse[e, FROM] = begin
-        stop = sparse[e, STOP]
-        if begin == stop:
-            continue
-        if sparse[e, WINDOWS] >= 0:
-            length = pointers[sparse[e, WINDOWS] + window + 1]
-            end = length - pointers[sparse[e, WINDOWS] + window] + begin
-        else:
-            end = begin
-            apart = sparse[e, TO_DOCS]
-            while end < stop and docs[end + apart] < limit:
-                end += 1
-        if end == begin:
-            continue
-        sparse[e, CURSOR] = end
+        begin = np.int64(begins[e])
+        end = np.int64(ends[e])
         n_postings += end - begin
         if floor < 1 << 16:
-            n_hits = add_and_note(
-                packed, begin, end, sparse[e, MULTIPLIER], sums, floor, hits, n_hits
-            )
+            n_hits = add_and_note(packed, begin, end, multipliers[e], sums, floor, hits, n_hits)
         else:
-            add_list(packed, begin, end, sparse[e, MULTIPLIER], sums)
-        ahead = at_packed + 4 * end
-        for line in range(ahead, ahead + min(4 * (end - begin) + 64, 512), 64):
-            prefetch(line)
+            add_list(packed, begin, end, multipliers[e], sums)
     return n_hits, n_postings
 
 
 @inline
-def clear_sparse(state: I64, sparse: I64, packed: U32, sums: U16) -> None:
+def fetch_sparse(state: I64, begins: U32, at_packed: int) -> None:
+    """Ask for the words that a query will add soon."""
+    for e in range(state[SPARSE_AT], state[SPARSE_AT] + state[N_SPARSE]):
+        at = at_packed + 4 * np.int64(begins[e])
+        prefetch(at)
+        prefetch(at + 64)
+        prefetch(at + 128)
+
+
+@inline
+def clear_sparse(state: I64, begins: U32, ends: U32, packed: U32, sums: U16) -> None:
     """Clear the sums that `add_sparse` has touched."""
     for e in range(state[SPARSE_AT], state[SPARSE_AT] + state[N_SPARSE]):
-        for i in range(np.uint64(sparse[e, FROM]), np.uint64(sparse[e, CURSOR])):
+        for i in range(np.uint64(begins[e]), np.uint64(ends[e])):
             sums[np.uint64(packed[i]) & _LOW_DOC] = 0
 
 
@@ -313,20 +319,19 @@ def in_order(hits: U16, n: int, words: U64) -> Any:
 
 @kernel
 def scan_batch(
-    n: int, k: int, room: int, n_windows: int, n_rows: int, docs: I32, packed: U32, pointers: I32,
-    rows: U8, peaks: U8, allowed: U64, states: I64, plans: I64, sparse: I64, addresses: I64,
-    sums: U16, totals: U16, masks: U64, chunks: I64, words: U64, hits: U16, bins: I64,
-    found_docs: I32, found_sums: U16,
+    n: int, k: int, room: int, n_windows: int, n_rows: int, packed: U32, rows: U8, peaks: U8,
+    allowed: U64, states: I64, plans: I64, multipliers: I64, ends: U32, addresses: I64, sums: U16,
+    totals: U16, masks: U64, chunks: I64, words: U64, hits: U16, bins: I64, found_docs: I32,
+    found_sums: U16,
 ) -> None:  # fmt: skip
     """Find, for each query of a batch, the documents that may be among the best `k`.
 
     Parameters
     ----------
     n, k, room : queries; documents wanted; places for found documents.
-    n_windows, n_rows, packed, pointers, rows, peaks : of `bm25_pack.Packed`.
-    docs : (n_postings,), documents of the collection.
+    n_windows, n_rows, packed, rows, peaks : of `bm25_pack.Packed`.
     allowed : (n_windows * 128,), a bit for each document that may be found; empty: all may.
-    states, plans, sparse : of `begin_batch`.
+    states, plans, multipliers, ends : of `begin_batch`.
     addresses : (7,), see AT_SUMS ... AT_PACKED.
     sums, totals : (WINDOW,), aligned; sums are zeroed, and zero again at the end.
     masks, chunks, words : (WINDOW / CHUNK,), used here; words are zeroed.
@@ -338,6 +343,8 @@ def scan_batch(
         base = addresses[AT_ROWS] + window * n_rows * STRIDE
         for b in range(n):
             state = states[b]
+            if b + 2 < n:
+                fetch_sparse(states[b + 2], ends[window], addresses[AT_PACKED])
             if state[LEFT] != 0:
                 continue
             first = state[ROWS_AT]
@@ -351,8 +358,7 @@ def scan_batch(
             n_rows_here = last - first
             floor = least - reach if reach < least else 1 << 20
             n_hits, n_postings = add_sparse(
-                state, sparse, window, packed, pointers, docs, sums, floor, hits,
-                addresses[AT_PACKED],
+                state, ends[window], ends[window + 1], multipliers, packed, sums, floor, hits
             )  # fmt: skip
             probing = n_hits * (10 + 3 * n_rows_here) + n_postings
             if reach < least and probing < SCAN_COST + ROW_COST * n_rows_here:
@@ -382,7 +388,7 @@ def scan_batch(
                     found_docs[b, n_found] = doc
                     found_sums[b, n_found] = value
                     n_found += 1
-                clear_sparse(state, sparse, packed, sums)
+                clear_sparse(state, ends[window], ends[window + 1], packed, sums)
             else:
                 n_chunks = scan_rows(
                     addresses[AT_SUMS], addresses[AT_PLANS] + 16 * first, n_rows_here, base,
