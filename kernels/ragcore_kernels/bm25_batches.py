@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import address_of
-from ragcore_kernels.bm25_finish import DIGITS, finish_batch
+from ragcore_kernels.bm25_finish import DIGITS, SEARCH, finish_batch
 from ragcore_kernels.bm25_pack import Packed, aligned
 from ragcore_kernels.bm25_plain import search_plain
 from ragcore_kernels.bm25_windows import (
@@ -113,6 +113,7 @@ def fast_work(own: Lists, packed: Packed, asked: Questions, out: Places) -> Work
         exact, near = np.empty((2, room))
         scores, ids = np.empty(room, np.float32), np.empty(room, np.int32)
         keys, others = np.empty((2, room), np.uint32)
+        places = np.empty(SEARCH * room + 1, np.int64)
         addresses = np.array(
             [address_of(a) for a in (sums, totals, masks, chunks, plans, packed.rows,
                                      packed.packed)], np.int64,
@@ -130,9 +131,10 @@ def fast_work(own: Lists, packed: Packed, asked: Questions, out: Places) -> Work
             )  # fmt: skip
             finish_batch(
                 a, b - a, own.docs, own.tfs, own.norms, own.slots, own.factors, own.curve,
-                packed.lists, packed.pointers, packed.n_rows, packed.counts, asked.offsets,
-                asked.terms, asked.weights, states, found_docs, bits, bases, exact, near, scores,
-                scores.view(np.uint32), keys, others, ids, bins, out.docs, out.scores, out.counts,
+                packed.lists, packed.few, packed.pointers, packed.n_rows, packed.counts,
+                address_of(packed.counts), asked.offsets, asked.terms, asked.weights, states,
+                plans, found_docs, bits, bases, exact, near, scores, scores.view(np.uint32), keys,
+                others, ids, bins, places, out.docs, out.scores, out.counts,
             )  # fmt: skip
             for q in range(a, b):
                 if out.counts[q] < 0:

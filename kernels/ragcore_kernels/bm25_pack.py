@@ -58,7 +58,7 @@ def aligned(n: int, dtype: Any) -> NDArray[Any]:
 @kernel
 def pack_lists(
     docs: I32, tfs: I32, norms: F64, factors: F64, curve: F64, n_windows: int, lists: I64,
-    bounds: F64, packed: U32, pointers: I32, impacts: F32, bins: I64,
+    bounds: F64, packed: U32, few: U8, pointers: I32, impacts: F32, bins: I64,
 ) -> None:  # fmt: skip
     """Fill bounds and pointers of every list, and the packed words of the sparse ones.
 
@@ -68,7 +68,8 @@ def pack_lists(
     n_windows : number of windows.
     lists : (n, 5), see BEGIN ... POINTERS.
     bounds : (n, 4), filled, see TOP ... KTH_1000.
-    packed, pointers : filled; pointers count from the list's first posting.
+    packed, few : filled: words of the sparse lists, and counts beside them, 255 also for more.
+    pointers : filled; they count from the list's first posting.
     impacts : (longest list,), used here.
     bins : (256,), used here.
     """
@@ -105,6 +106,7 @@ def pack_lists(
             if out >= 0:
                 word = (level << WINDOW_BITS) | (np.int64(docs[begin + i]) & (WINDOW - 1))
                 packed[out + i] = word
+                few[out + i] = min(tfs[begin + i], 255)
         rank = 10
         above = 0
         column = KTH_10
@@ -167,6 +169,7 @@ class Packed:
     lists: I64
     bounds: F64
     packed: U32
+    few: U8
     pointers: I32
     n_rows: int
     rows: U8
@@ -192,16 +195,17 @@ def pack(
     lists[sparse, PACKED] = ends - df[sparse]
     pointed = np.flatnonzero(df >= POINTED)
     lists[pointed, POINTERS] = np.arange(pointed.size) * (n_windows + 1)
+    n_sparse = int(df[sparse].sum())
     out = Packed(
-        n_windows, lists, np.empty((n, 4)), np.empty(int(df[sparse].sum()), np.uint32),
-        np.empty(pointed.size * (n_windows + 1), np.int32), dense.size,
-        aligned(n_windows * dense.size * STRIDE, np.uint8),
+        n_windows, lists, np.empty((n, 4)), np.empty(n_sparse, np.uint32),
+        np.empty(n_sparse, np.uint8), np.empty(pointed.size * (n_windows + 1), np.int32),
+        dense.size, aligned(n_windows * dense.size * STRIDE, np.uint8),
         np.empty(n_windows * dense.size, np.uint8), np.zeros(n_docs * dense.size, np.uint8),
     )  # fmt: skip
     impacts = np.empty(int(df.max(initial=0)), np.float32)
     pack_lists(
-        docs, tfs, norms, factors, curve, n_windows, lists, out.bounds, out.packed, out.pointers,
-        impacts, np.empty(256, np.int64),
+        docs, tfs, norms, factors, curve, n_windows, lists, out.bounds, out.packed, out.few,
+        out.pointers, impacts, np.empty(256, np.int64),
     )  # fmt: skip
     pack_rows(
         docs, tfs, norms, factors, curve, n_windows, dense, lists, out.bounds, out.pointers,
