@@ -12,11 +12,11 @@ from ragcore_kernels._jit import address_of
 from ragcore_kernels.bm25_finish import DIGITS, SEARCH, finish_batch
 from ragcore_kernels.bm25_pack import Packed, aligned
 from ragcore_kernels.bm25_plain import search_plain
+from ragcore_kernels.bm25_scan import scan_batch
 from ragcore_kernels.bm25_windows import (
     MOST_TERMS,
     STATE_FIELDS,
     begin_batch,
-    scan_batch,
 )
 from ragcore_kernels.vectors import CHUNK, WINDOW
 
@@ -121,8 +121,8 @@ def fast_work(own: Lists, packed: Packed, asked: Questions, out: Places) -> Work
         for a, b in batches:
             begin_batch(
                 own.slots, packed.lists, packed.bounds, packed.pointers, own.docs, asked.offsets,
-                asked.terms, asked.weights, a, b - a, k, int(not asked.eligible.size), room, states, plans,
-                multipliers, ends,
+                asked.terms, asked.weights, a, b - a, k, int(not asked.eligible.size), states,
+                plans, multipliers, ends,
             )  # fmt: skip
             scan_batch(
                 b - a, k, room, packed.n_windows, packed.n_rows, packed.packed, packed.rows,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.bm25_pack import BEGIN, END, PACKED, POINTERS, ROW, STRIDE, WINDOW_BITS
 from ragcore_kernels.bm25_plain import impact
-from ragcore_kernels.bm25_windows import LEFT, N_FOUND, N_ROWS, ROWS_AT
+from ragcore_kernels.bm25_windows import N_FOUND, N_ROWS, PLAIN, ROWS_AT, STATUS
 from ragcore_kernels.vectors import bit_count, prefetch
 
 F32 = NDArray[np.float32]
@@ -114,10 +114,10 @@ def sort_scores(keys: U32, docs: I32, n: int, others: U32, ids: I32, bins: I64) 
 @kernel
 def finish_batch(
     first: int, n: int, docs: I32, tfs: I32, norms: F64, slots: I64, factors: F64, curve: F64,
-    lists: I64, few: U8, pointers: I32, n_rows: int, tf_rows: U8, at_tf_rows: int, q_offsets: I64, q_terms: I64,
-    q_weights: F64, states: I64, plans: I64, found_docs: I32, bits: U64, bases: I32, totals: F64, near: F64,
-    scores: F32, score_bits: U32, keys: U32, others: U32, ids: I32, bins: I64, hits: I64, out_docs: I32,
-    out_scores: F32, counts: I64,
+    lists: I64, few: U8, pointers: I32, n_rows: int, tf_rows: U8, at_tf_rows: int, q_offsets: I64,
+    q_terms: I64, q_weights: F64, states: I64, plans: I64, found_docs: I32, bits: U64, bases: I32,
+    totals: F64, near: F64, scores: F32, score_bits: U32, keys: U32, others: U32, ids: I32,
+    bins: I64, hits: I64, out_docs: I32, out_scores: F32, counts: I64,
 ) -> None:  # fmt: skip
     """Score what was found for queries `first` to `first + n`, and give the best k in order.
 
@@ -141,7 +141,7 @@ def finish_batch(
     k = out_docs.shape[1]
     for b in range(n):
         q = first + b
-        if states[b, LEFT] != 0:
+        if states[b, STATUS] == PLAIN:
             counts[q] = -1
             continue
         found = found_docs[b]
