@@ -130,6 +130,21 @@ def disagreements(ours: Any, theirs: list[Any], searcher: Any) -> int:
     return bad
 
 
+def jobs_of(
+    scorer: Scorer, searcher: Any, retriever: Any, schema: Any, asked: list[list[int]], k: int
+) -> dict[str, Callable[[], Any]]:
+    """What each tool does with a set of questions, all of it prepared."""
+    built = tantivy_queries(schema, asked)
+    offsets, terms = np.cumsum([0, *map(len, asked)]), np.concatenate(asked)
+    return {
+        "ragcore": lambda: scorer.search(offsets, terms, k),
+        "tantivy": lambda: [searcher.search(query, limit=k) for query in built],
+        "bm25s": lambda: retriever.retrieve(
+            asked, k=k, n_threads=1, show_progress=False, backend_selection="numba"
+        ),
+    }
+
+
 def rows_of(text: Text, folder: Path, options: argparse.Namespace) -> list[list[str]]:
     """One row for each set of questions and each k."""
     searcher, schema = open_tantivy(text, folder / "tantivy")
@@ -141,17 +156,8 @@ def rows_of(text: Text, folder: Path, options: argparse.Namespace) -> list[list[
     rows = []
     for name, n_terms in QUESTIONS.items():
         asked = questions(text, n_terms, options.questions)
-        built = tantivy_queries(schema, asked)
-        offsets = np.cumsum([0, *map(len, asked)])
-        terms = np.concatenate(asked)
         for k in options.k:
-            jobs = {
-                "ragcore": lambda k=k: scorer.search(offsets, terms, k),
-                "tantivy": lambda k=k: [searcher.search(query, limit=k) for query in built],
-                "bm25s": lambda k=k: retriever.retrieve(
-                    asked, k=k, n_threads=1, show_progress=False, backend_selection="numba"
-                ),
-            }
+            jobs = jobs_of(scorer, searcher, retriever, schema, asked, k)
             found = {tool: jobs[tool]() for tool in TOOLS}
             bad = disagreements(found["ragcore"], found["tantivy"], searcher)
             if bad:

@@ -43,13 +43,12 @@ MOST_TERMS = 128
 """Terms of a query that 16-bit sums have room for; the plain kernel takes longer ones."""
 UNITS = 60_000.0
 
-ROWS_AT, N_ROWS, SPARSE_AT, N_SPARSE, LEAST, SLACK, N_FOUND, TRIGGER, STATUS, GUESS, FIRST = range(
-    11
-)
+STATE_FIELDS = 11
+ROWS_AT, N_ROWS, SPARSE_AT, N_SPARSE, LEAST, SLACK, *_REST = range(STATE_FIELDS)
+N_FOUND, TRIGGER, STATUS, GUESS, FIRST = _REST
 """Columns of a query's state: its rows and sparse lists; what a sum has to reach; by how much sums
 may lie apart from scores; documents found; how many of them raise LEAST; OPEN, PLAIN or DONE; the
 last guess of LEAST, or 0; LEAST at first."""
-STATE_FIELDS = 11
 
 OPEN, PLAIN, DONE = range(3)
 """What becomes of a query: it is on its way, the plain kernel has to answer, it is answered."""
