@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragcore_kernels._jit import address_of
-from ragcore_kernels.bm25_finish import DIGITS, finish_batch
+from ragcore_kernels.bm25_finish import DIGITS, SEARCH, finish_batch
 from ragcore_kernels.bm25_pack import Packed, aligned
 from ragcore_kernels.bm25_plain import search_plain
+from ragcore_kernels.bm25_scan import scan_batch
 from ragcore_kernels.bm25_windows import (
     MOST_TERMS,
-    SPARSE_FIELDS,
     STATE_FIELDS,
     begin_batch,
-    scan_batch,
 )
 from ragcore_kernels.vectors import CHUNK, WINDOW
 
@@ -27,11 +26,11 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
-BATCH = 64
+BATCH = 512
 """Queries that go through the windows together."""
 SPARE = 8_192
 """Places for found documents beyond twice k; a query that needs more goes to the plain kernel."""
-MOST_PLACES = 1 << 21
+MOST_PLACES = 1 << 22
 """Places of a whole batch: the greater k, the smaller the batch."""
 
 
@@ -101,7 +100,8 @@ def fast_work(own: Lists, packed: Packed, asked: Questions, out: Places) -> Work
         most = max((int(asked.offsets[b] - asked.offsets[a]) for a, b in batches), default=0)
         states = np.zeros((batch, STATE_FIELDS), np.int64)
         plans = np.zeros((most + 1, 2), np.int64)
-        sparse = np.zeros((most + 1, SPARSE_FIELDS), np.int64)
+        multipliers = np.zeros(most + 1, np.int64)
+        ends = np.zeros((packed.n_windows + 1, most + 1), np.uint32)
         sums, totals = aligned(WINDOW, np.uint16), aligned(WINDOW + 1_024, np.uint16)[1_024:]
         masks, words = np.zeros((2, WINDOW // CHUNK), np.uint64)
         chunks, bins = np.zeros(WINDOW // CHUNK, np.int64), np.zeros(DIGITS, np.int64)
@@ -113,27 +113,28 @@ def fast_work(own: Lists, packed: Packed, asked: Questions, out: Places) -> Work
         exact, near = np.empty((2, room))
         scores, ids = np.empty(room, np.float32), np.empty(room, np.int32)
         keys, others = np.empty((2, room), np.uint32)
+        places = np.empty(SEARCH * room + 1, np.int64)
         addresses = np.array(
             [address_of(a) for a in (sums, totals, masks, chunks, plans, packed.rows,
                                      packed.packed)], np.int64,
         )  # fmt: skip
         for a, b in batches:
             begin_batch(
-                own.slots, packed.lists, packed.bounds, asked.offsets, asked.terms,
-                asked.weights, a, b - a, k, int(not asked.eligible.size), room, states, plans,
-                sparse,
+                own.slots, packed.lists, packed.bounds, packed.pointers, own.docs, asked.offsets,
+                asked.terms, asked.weights, a, b - a, k, int(not asked.eligible.size), states,
+                plans, multipliers, ends,
             )  # fmt: skip
             scan_batch(
-                b - a, k, room, packed.n_windows, packed.n_rows, own.docs, packed.packed,
-                packed.pointers, packed.rows, packed.peaks, allowed, states, plans, sparse,
-                addresses, sums, totals, masks, chunks, words, hits, bins[:256], found_docs,
-                found_sums,
+                b - a, k, room, packed.n_windows, packed.n_rows, packed.packed, packed.rows,
+                packed.peaks, allowed, states, plans, multipliers, ends, addresses, sums, totals,
+                masks, chunks, words, hits, bins[:256], found_docs, found_sums,
             )  # fmt: skip
             finish_batch(
                 a, b - a, own.docs, own.tfs, own.norms, own.slots, own.factors, own.curve,
-                packed.lists, packed.pointers, packed.n_rows, packed.counts, asked.offsets,
-                asked.terms, asked.weights, states, found_docs, bits, bases, exact, near, scores,
-                keys, others, ids, bins, out.docs, out.scores, out.counts,
+                packed.lists, packed.few, packed.pointers, packed.n_rows, packed.counts,
+                address_of(packed.counts), asked.offsets, asked.terms, asked.weights, states,
+                plans, found_docs, bits, bases, exact, near, scores, scores.view(np.uint32), keys,
+                others, ids, bins, places, out.docs, out.scores, out.counts,
             )  # fmt: skip
             for q in range(a, b):
                 if out.counts[q] < 0:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragcore_kernels._jit import kernel
+from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.bm25_plain import impact
 from ragcore_kernels.vectors import WINDOW, place_in_row
 
@@ -42,8 +42,9 @@ BYTE_LEVELS = 255
 BEGIN, END, ROW, PACKED, POINTERS = range(5)
 """Columns of the lists: first posting and the one behind the last; number of the row; place of the
 first packed word; place of the pointers (-1: none)."""
-TOP, KTH_10, KTH_100, KTH_1000 = range(4)
-"""Columns of the bounds: the greatest impact, and what so many postings reach at least."""
+TOP, KTH_10, KTH_100, KTH_1000, LOW = range(5)
+"""Columns of the bounds: the greatest impact; what so many postings reach at least; the lowest
+byte that stands for an impact in a row."""
 RANKS = (10, 100, 1_000)
 
 
@@ -55,10 +56,18 @@ def aligned(n: int, dtype: Any) -> NDArray[Any]:
     return raw[begin : begin + size].view(dtype)
 
 
+@inline
+def byte_level(value: float, top: float) -> Any:
+    """An impact in 255ths of the greatest, rounded up; never 0, which stands for no posting."""
+    if top <= 0.0 or value >= top:
+        return 255 if value > 0.0 else 1
+    return max(np.int64(np.ceil(np.float64(value) * (BYTE_LEVELS / top))), 1)
+
+
 @kernel
 def pack_lists(
     docs: I32, tfs: I32, norms: F64, factors: F64, curve: F64, n_windows: int, lists: I64,
-    bounds: F64, packed: U32, pointers: I32, impacts: F32, bins: I64,
+    bounds: F64, packed: U32, few: U8, pointers: I32, impacts: F32, bins: I64,
 ) -> None:  # fmt: skip
     """Fill bounds and pointers of every list, and the packed words of the sparse ones.
 
@@ -67,8 +76,9 @@ def pack_lists(
     docs, tfs, norms, factors, curve : as `search_plain` takes them; factors row by row as `lists`.
     n_windows : number of windows.
     lists : (n, 5), see BEGIN ... POINTERS.
-    bounds : (n, 4), filled, see TOP ... KTH_1000.
-    packed, pointers : filled; pointers count from the list's first posting.
+    bounds : (n, 5), filled, see TOP ... LOW.
+    packed, few : filled: words of the sparse lists, and counts beside them, 255 also for more.
+    pointers : filled; they count from the list's first posting.
     impacts : (longest list,), used here.
     bins : (256,), used here.
     """
@@ -76,13 +86,16 @@ def pack_lists(
         begin = lists[s, BEGIN]
         n = lists[s, END] - begin
         top = np.float32(0.0)
+        low = np.float32(np.inf)
         for i in range(n):
             p = begin + i
             tf = np.float64(tfs[p])
             value = impact(tf, norms[docs[p]], factors[s, 0], factors[s, 1], curve)
             impacts[i] = value
             top = max(top, value)
+            low = min(low, value)
         bounds[s, TOP] = top
+        bounds[s, LOW] = byte_level(low, bounds[s, TOP])
         at = lists[s, POINTERS]
         if at >= 0:
             window = 0
@@ -105,6 +118,7 @@ def pack_lists(
             if out >= 0:
                 word = (level << WINDOW_BITS) | (np.int64(docs[begin + i]) & (WINDOW - 1))
                 packed[out + i] = word
+                few[out + i] = min(tfs[begin + i], 255)
         rank = 10
         above = 0
         column = KTH_10
@@ -142,17 +156,13 @@ def pack_rows(
             s = dense[r]
             begin = lists[s, BEGIN]
             at = lists[s, POINTERS] + window
-            scale = 0.0
-            if bounds[s, TOP] > 0.0:
-                scale = BYTE_LEVELS / bounds[s, TOP]
             row = (window * n_rows + r) * STRIDE
             peak = 0
             for i in range(pointers[at], pointers[at + 1]):
                 d = np.int64(docs[begin + i])
                 tf = np.int64(tfs[begin + i])
                 value = impact(np.float64(tf), norms[d], factors[s, 0], factors[s, 1], curve)
-                level = np.int64(np.ceil(np.float64(value) * scale))
-                level = max(min(level, BYTE_LEVELS), 1)
+                level = byte_level(value, bounds[s, TOP])
                 rows[row + place_in_row(d & (WINDOW - 1))] = level
                 counts[d * n_rows + r] = min(tf, 255)
                 peak = max(peak, level)
@@ -167,6 +177,7 @@ class Packed:
     lists: I64
     bounds: F64
     packed: U32
+    few: U8
     pointers: I32
     n_rows: int
     rows: U8
@@ -192,16 +203,17 @@ def pack(
     lists[sparse, PACKED] = ends - df[sparse]
     pointed = np.flatnonzero(df >= POINTED)
     lists[pointed, POINTERS] = np.arange(pointed.size) * (n_windows + 1)
+    n_sparse = int(df[sparse].sum())
     out = Packed(
-        n_windows, lists, np.empty((n, 4)), np.empty(int(df[sparse].sum()), np.uint32),
-        np.empty(pointed.size * (n_windows + 1), np.int32), dense.size,
-        aligned(n_windows * dense.size * STRIDE, np.uint8),
+        n_windows, lists, np.empty((n, 5)), np.empty(n_sparse, np.uint32),
+        np.empty(n_sparse, np.uint8), np.empty(pointed.size * (n_windows + 1), np.int32),
+        dense.size, aligned(n_windows * dense.size * STRIDE, np.uint8),
         np.empty(n_windows * dense.size, np.uint8), np.zeros(n_docs * dense.size, np.uint8),
     )  # fmt: skip
     impacts = np.empty(int(df.max(initial=0)), np.float32)
     pack_lists(
-        docs, tfs, norms, factors, curve, n_windows, lists, out.bounds, out.packed, out.pointers,
-        impacts, np.empty(256, np.int64),
+        docs, tfs, norms, factors, curve, n_windows, lists, out.bounds, out.packed, out.few,
+        out.pointers, impacts, np.empty(256, np.int64),
     )  # fmt: skip
     pack_rows(
         docs, tfs, norms, factors, curve, n_windows, dense, lists, out.bounds, out.pointers,

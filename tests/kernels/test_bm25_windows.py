@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragcore_kernels import bm25, bm25_batches, bm25_finish, bm25_pack, bm25_windows, vectors
+from ragcore_kernels import (
+    bm25,
+    bm25_batches,
+    bm25_finish,
+    bm25_pack,
+    bm25_scan,
+    bm25_windows,
+    vectors,
+)
 from ragcore_kernels._jit import JIT, address_of, compiled_count, kernel
 from ragcore_kernels.bm25 import LENGTHS, VARIANTS, Collection, Scorer
 from ragcore_kernels.vectors import CHUNK, WINDOW
@@ -138,6 +146,26 @@ def test_fast__leaves_what_finds_no_room(monkeypatch):
         both(scorer, [0, 1, 3, 6, 8], [0, 0, 1, 2, 5, 6, 6, 5], 5)
 
 
+@pytest.mark.skipif(not JIT, reason="needs many windows")
+@pytest.mark.parametrize("rich", [0, 2, 11])
+def test_fast__where_windows_are_not_alike(rich):
+    """What the first windows promise does not come: a wrong guess is found out."""
+    rng = np.random.default_rng(rich)
+    n_docs = 12 * WINDOW + 5
+    there = np.arange(n_docs) // WINDOW == rich
+    offsets, docs, tfs = [0], [], []
+    for share in (0.05, 0.001, 0.2):
+        own = np.flatnonzero(rng.random(n_docs) < share * np.where(there, 1.0, 0.05))
+        docs.append(own)
+        tfs.append(1 + 8 * there[own] + rng.geometric(0.5, own.size))
+        offsets.append(offsets[-1] + own.size)
+    docs, tfs = np.concatenate(docs).astype(np.int32), np.concatenate(tfs).astype(np.int32)
+    lengths = rng.integers(40, 90, n_docs).astype(np.int32)
+    scorer = Scorer(Collection(np.array(offsets), docs, tfs, lengths))
+    for k in (10, 200, 1_000, 5_000):
+        both(scorer, [0, 1, 2, 3, 5, 8], [0, 1, 2, 0, 1, 0, 1, 2], k)
+
+
 def test_fast__prepares_only_what_it_is_told():
     rng = np.random.default_rng(4)
     collection = random_collection(rng, 700, 21)
@@ -209,7 +237,7 @@ def test_kernels__are_compiled_once():
     scorer = Scorer(random_collection(rng, 200, 14))
     both(scorer, [0, 2], np.array([0, 3], np.int32), np.int64(3), eligible=np.ones(200, bool))
     both(scorer, [0, 0], [], 3, weights=[])
-    for module in (bm25_pack, bm25_windows, bm25_finish, bm25_batches):
+    for module in (bm25_pack, bm25_windows, bm25_scan, bm25_finish):
         for name, value in vars(module).items():
             if type(getattr(value, "_cache", None)).__name__ == "_Cache":
                 assert compiled_count(value) == 1, name

@@ -65,7 +65,7 @@ def draw(n_docs: int, seed: int) -> tuple[I64, I32, int]:
     """Starts and tokens of random passages of about 57 words, and the number of terms.
 
     A word that is no function word comes again in its passage more often than by chance: nine in
-    twenty such places repeat an earlier word of the passage.
+    twenty of its places repeat an earlier word of the passage.
     """
     rng = np.random.default_rng(seed)
     lengths = np.clip(rng.lognormal(3.85, 0.62, n_docs), 5, 600).astype(np.int64)
