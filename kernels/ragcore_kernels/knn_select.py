@@ -126,7 +126,7 @@ def _set_least(limits: F32, state: F64, q: int, value: float) -> None:
     """Raise what a query asks for, and the float32 of it that the sieve compares with."""
     if value > state[q, LEAST]:
         state[q, LEAST] = value
-        limits[4 * q + 1] = np.float32(value - SLACK * abs(value) - 1e-35)
+        limits[4 * q + 1] = np.float32(value - SLACK * abs(value) - state[q, ALWAYS])
 
 
 @inline
