@@ -22,6 +22,7 @@ from ragcore_kernels.knn_int8 import (
     FOUR,
     MOST_DIMENSIONS,
     available,
+    centre_of,
     code_queries,
     encode,
     scan_bytes,
@@ -50,6 +51,9 @@ CHUNK = 16_384
 
 SMALL = 4096
 """Below so many vectors codes are not worth making."""
+
+SAMPLE = 4096
+"""Vectors whose mean is the centre that codes are taken from."""
 
 SPARSE = 4
 """Where fewer than one in so many may be found, these are packed; codes would be scanned whole."""
@@ -110,6 +114,7 @@ class _Work:
 
 
 _Part = Callable[[], _Work]
+_Codes = tuple[NDArray[np.uint8], F32, F64]
 
 
 class ExactIndex:
@@ -166,7 +171,7 @@ class ExactIndex:
         small = method == "auto" and len(vectors) < SMALL
         bytes_fit = available() and 0 < vectors.shape[1] <= MOST_DIMENSIONS
         self.method = "int8" if bytes_fit and method != "float32" and not small else "float32"
-        self._codes: tuple[NDArray[np.uint8], F32] | None = None
+        self._codes: _Codes | None = None
         if self.method == "int8":
             self._coded()
 
@@ -296,11 +301,13 @@ class ExactIndex:
     def _bytes(self, queries: F32, norms: F64, k: int, alive: I32, threads: int) -> list[_Part]:
         """The search by inner products of codes, in parts of the vectors."""
         m, d = queries.shape
-        codes, meta = self._coded()
+        codes, meta, centre = self._coded()
         size = (1 + -(-d // FOUR)) * GROUP * FOUR
         words = np.empty(-(-m // GROUP) * size // FOUR, np.int32)
         asked = _Work(norms, 1)
-        code_queries(queries, self._metric, words.view(np.int8), words, asked.limits, asked.state)
+        code_queries(
+            queries, self._metric, centre, words.view(np.int8), words, asked.limits, asked.state
+        )
         bits = np.zeros(meta.size // 4, np.bool_)
         bits[alive] = True
         masks = np.packbits(bits, bitorder="little").view("<u4").astype(np.int64)
@@ -321,14 +328,19 @@ class ExactIndex:
 
         return [partial(look, part) for part in _split(tiles, threads)]
 
-    def _coded(self) -> tuple[NDArray[np.uint8], F32]:
-        """Codes of all vectors and what they lose; made when first asked for."""
+    def _coded(self) -> _Codes:
+        """Codes of all vectors, what they lose, and their centre; made when first asked for."""
         if self._codes is None:
             n, d = self.vectors.shape
             tiles = -(-n // LANES)
             codes = np.full(tiles * -(-d // FOUR) * LANES * FOUR, 128, np.uint8)
             meta = np.zeros(tiles * 4 * LANES, np.float32)
+            some = np.arange(0, n, max(1, n // SAMPLE))
+            centre = np.empty(d)
+            sample = _frozen(np.ascontiguousarray(self.vectors[some], np.float32))
+            centre_of(sample, self.norms[some], self._metric, centre)
             for at, piece in self._pieces(0, n):
-                encode(piece, at, self.norms[at : at + len(piece)], self._metric, codes, meta)
-            self._codes = codes, meta
+                own = self.norms[at : at + len(piece)]
+                encode(piece, at, own, self._metric, centre, codes, meta)
+            self._codes = codes, meta, centre
         return self._codes

@@ -1,8 +1,10 @@
 """The filter of exact search in bytes: a quarter of the memory, four products where one was.
 
-A vector x is kept as ``s c`` with whole numbers c in -127..127. What that loses is known when it is
-made, and ``|q.x - (s c).(t b)| <= |q| |x - s c| + |q - t b| |s c|`` bounds an inner
-product with a query kept as ``t b``.
+A vector x, divided by its norm for ``cosine``, is kept as ``c + s b``: a centre c that all have in
+common, and whole numbers b in -127..127. What that loses is known when it is made. A query q is
+kept as ``t a``, and ``|q.(x - c) - (t a).(s b)| <= |q| |x - c - s b| + |q - t a| |s b|`` bounds an
+inner product but for q.c, which is the same for all vectors. For ``l2`` the query is moved by c as
+well, which leaves distances as they are.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from ragcore_kernels.knn_select import (
     NORM,
     PER_U,
     PER_V,
+    SHIFT,
     SLACK,
     offer,
     settle,
@@ -40,6 +43,9 @@ U8 = NDArray[np.uint8]
 
 FOUR = 4
 """Dimensions that one instruction multiplies and adds up in a lane."""
+
+LEAST_STEP = 1e-30
+"""What is smaller is kept as nothing, and so lost: float32 would not hold it to all its digits."""
 
 MOST_DIMENSIONS = 1 << 16
 """Sums of more products of bytes might not fit 32 bits."""
@@ -147,15 +153,39 @@ tile_bytes: Any = intrinsic(_tile_bytes) if JIT else plain_tile_bytes
 
 
 @inline
-def _greatest(x: F32, i: int) -> float:
-    most = np.float32(0.0)
+def _greatest(x: F32, i: int, over: float, centre: F64) -> float:
+    most = 0.0
     for j in range(x.shape[1]):
-        most = max(most, abs(x[i, j]))
-    return np.float64(most)
+        most = max(most, abs(np.float64(x[i, j]) / over - centre[j]))
+    return most
 
 
 @kernel
-def encode(vectors: F32, begin: int, norms: F64, metric: int, codes: U8, meta: F32) -> None:
+def centre_of(vectors: F32, norms: F64, metric: int, out: F64) -> None:
+    """Mean of the vectors that have a bound; divided by their norms for ``cosine``.
+
+    Parameters
+    ----------
+    vectors, norms : (n, d) float32, (n,); norms are NaN where a vector is not finite.
+    metric : IP, COSINE or L2.
+    out : (d,), filled; 0 without a vector.
+    """
+    out[:] = 0.0
+    n = 0
+    for i in range(vectors.shape[0]):
+        if LEAST_NORM <= norms[i] <= GREATEST_NORM:
+            n += 1
+            over = norms[i] if metric == COSINE else 1.0
+            for j in range(vectors.shape[1]):
+                out[j] += np.float64(vectors[i, j]) / over
+    for j in range(out.size):
+        out[j] /= max(n, 1)
+
+
+@kernel
+def encode(
+    vectors: F32, begin: int, norms: F64, metric: int, centre: F64, codes: U8, meta: F32
+) -> None:
     """Codes of vectors, and what they lose.
 
     Parameters
@@ -163,75 +193,105 @@ def encode(vectors: F32, begin: int, norms: F64, metric: int, codes: U8, meta: F
     vectors, norms : (n, d) float32, (n,); norms are NaN where a vector is not finite.
     begin : row of the whole matrix that `vectors` begins with.
     metric : IP, COSINE or L2.
+    centre : (d,), the closer to the vectors the better; any does.
     codes : of the whole matrix, (tiles, d4, LANES, FOUR) flat, filled beforehand with 128.
     meta : of the whole matrix, (tiles, 4, LANES) flat, filled beforehand with 0.
     """
     d4 = (vectors.shape[1] + FOUR - 1) // FOUR
+    middle = _length(centre)
     for i in range(vectors.shape[0]):
         norm = norms[i]
         tile, lane = (begin + i) // LANES, (begin + i) % LANES
         where = tile * 4 * LANES + lane
-        if norm == 0.0 or norm != norm:
+        if norm != norm:
             continue
-        if not (LEAST_NORM <= norm <= GREATEST_NORM):
+        if norm != 0.0 and not (LEAST_NORM <= norm <= GREATEST_NORM):
             meta[where + 3 * LANES] = np.float32(-np.inf)
             continue
-        step = np.float64(np.float32(_greatest(vectors, i) / 127.0))
-        per_step = 1.0 / step
-        lost, length = 0.0, 0.0
+        if norm == 0.0 and metric == COSINE:  # its value is 0, and not that of the centre
+            meta[where + 3 * LANES] = np.float32(-np.inf)
+            continue
+        over = norm if metric == COSINE else 1.0
+        step = np.float64(np.float32(_greatest(vectors, i, over, centre) / 127.0))
+        step = step if step > LEAST_STEP else 0.0
+        per_step = 1.0 / step if step > 0.0 else 0.0
+        lost, length, square = 0.0, 0.0, 0.0
         at = (tile * d4 * LANES + lane) * FOUR
         for j in range(vectors.shape[1]):
-            value = np.float64(vectors[i, j])
+            value = np.float64(vectors[i, j]) / over - centre[j]
             code = min(max(np.rint(value * per_step), -127.0), 127.0)
             gap = value - step * code
             lost += gap * gap
             length += code * code
+            square += value * value
             codes[at + j // FOUR * (LANES * FOUR) + j % FOUR] = np.uint8(np.int64(code) + 128)
-        over = norm if metric == COSINE else 1.0
-        meta[where] = np.float32(step / over)
-        meta[where + LANES] = np.float32(math.sqrt(lost) / over * (1.0 + SLACK))
-        meta[where + 2 * LANES] = np.float32(step * math.sqrt(length) / over * (1.0 + SLACK))
+        rounding = (norm / over + middle) * 2.0**-50  # of value itself
+        meta[where] = np.float32(step)
+        meta[where + LANES] = np.float32((math.sqrt(lost) + rounding) * (1.0 + SLACK))
+        meta[where + 2 * LANES] = np.float32(step * math.sqrt(length) * (1.0 + SLACK))
         if metric == L2:
-            meta[where + 3 * LANES] = np.float32(0.5 * norm * norm * (1.0 - SLACK))
+            meta[where + 3 * LANES] = np.float32(0.5 * square * (1.0 - SLACK))
+
+
+@inline
+def _length(x: F64) -> float:
+    total = 0.0
+    for value in x:
+        total += value * value
+    return math.sqrt(total)
 
 
 @kernel
-def code_queries(queries: F32, metric: int, codes: I8, first: I32, limits: F32, state: F64) -> None:
+def code_queries(
+    queries: F32, metric: int, centre: F64, codes: I8, first: I32, limits: F32, state: F64
+) -> None:
     """Codes of queries, and bounds of what is lost.
 
     Parameters
     ----------
     queries : (m, d) float32, finite.
     metric : IP, COSINE or L2.
+    centre : as `encode` took it.
     codes : (groups, 1 + d4, GROUP, FOUR) flat, filled.
     first : the same memory as int32, (groups, 1 + d4, GROUP) flat.
     limits, state : as `begin` leaves them; bounds are filled in where one holds.
     """
     m, d = queries.shape
     size = (1 + (d + FOUR - 1) // FOUR) * GROUP
+    middle = _length(centre)
+    noise = (d + 8.0) * 2.0**-50
     codes[:] = np.int8(0)
+    moved = centre if metric == L2 else np.zeros(d)
     for q in range(m):
-        norm = state[q, NORM]
-        if not (LEAST_NORM <= norm <= GREATEST_NORM):
+        whole = state[q, NORM]
+        most = _greatest(queries, q, 1.0, moved)
+        if not (LEAST_NORM <= whole <= GREATEST_NORM) or not most > LEAST_STEP:
             continue
-        step = np.float64(np.float32(_greatest(queries, q) / 127.0))
-        lost, length, total = 0.0, 0.0, 0.0
+        step = np.float64(np.float32(most / 127.0))
+        lost, length, total, square, shift = 0.0, 0.0, 0.0, 0.0, 0.0
         start = q // GROUP * size + q % GROUP
         for j in range(d):
-            value = np.float64(queries[q, j])
+            value = np.float64(queries[q, j]) - moved[j]
             code = min(max(np.rint(value / step), -127.0), 127.0)
             gap = value - step * code
             lost += gap * gap
             length += code * code
             total += code
+            square += value * value
+            shift += value * centre[j]
             codes[(start + (1 + j // FOUR) * GROUP) * FOUR + j % FOUR] = np.int8(code)
         first[start] = np.int32(-128.0 * total)
-        noise = (d + 8.0) * 2.0**-50
-        state[q, PER_U] = norm * (1.0 + SLACK + noise)
-        state[q, PER_V] = math.sqrt(lost) * (1.0 + SLACK) + SLACK * step * math.sqrt(length)
-        state[q, PER_V] += norm * noise
+        norm = math.sqrt(square)
+        rounding = (whole + middle) * 2.0**-50  # of value itself, and of scores
+        state[q, PER_U] = norm * (1.0 + SLACK + noise) + rounding
+        state[q, PER_V] = (math.sqrt(lost) + rounding) * (1.0 + SLACK)
+        state[q, PER_V] += SLACK * step * math.sqrt(length) + norm * noise
         if metric == L2:
-            state[q, ALWAYS] += noise * norm * norm
+            state[q, NORM] = norm  # scores are of both as they were moved
+            state[q, ALWAYS] += 4.0 * noise * (whole + middle) * (whole + middle)
+        else:
+            state[q, SHIFT] = shift
+            state[q, ALWAYS] += 4.0 * noise * whole * (middle + 1.0 * (metric == COSINE))
         limits[4 * q] = np.float32(step)
         limits[4 * q + 2] = np.float32(state[q, PER_U] * (1.0 + SLACK))
         limits[4 * q + 3] = np.float32(state[q, PER_V] * (1.0 + SLACK))

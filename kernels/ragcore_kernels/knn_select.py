@@ -11,8 +11,9 @@ All that is known of a query is one row of a matrix, `state`: few arrays to hand
 of memory. Its columns are
 
 * 0 what a query asks for, 1 to 3 errors per u, per v and always (infinite: no bound holds), 4 the
-  norm of the query, 5 to 7 how many of floor, best and waiting are filled;
-* from 8 on the floor (k), scores and rows of the best (k each), upper bounds and rows of what waits
+  norm of the query, 5 what is added to every value of a filter, 6 to 8 how many of floor, best and
+  waiting are filled;
+* from 9 on the floor (k), scores and rows of the best (k each), upper bounds and rows of what waits
   (`room` each). Rows of vectors are whole numbers, which float64 holds.
 """
 
@@ -27,7 +28,7 @@ from ragcore_kernels.knn_scores import COSINE, F32, F64, L2, score_of
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
-LEAST, PER_U, PER_V, ALWAYS, NORM, IN_FLOOR, IN_BEST, IN_WAITING, HEAD = range(9)
+LEAST, PER_U, PER_V, ALWAYS, NORM, SHIFT, IN_FLOOR, IN_BEST, IN_WAITING, HEAD = range(10)
 
 LEAST_NORM, GREATEST_NORM = 1e-15, 1e15
 """Between these no product of norms leaves the normal float32; others are scored exactly."""
@@ -126,7 +127,8 @@ def _set_least(limits: F32, state: F64, q: int, value: float) -> None:
     """Raise what a query asks for, and the float32 of it that the sieve compares with."""
     if value > state[q, LEAST]:
         state[q, LEAST] = value
-        limits[4 * q + 1] = np.float32(value - SLACK * abs(value) - 1e-35)
+        wanted = value - state[q, SHIFT]
+        limits[4 * q + 1] = np.float32(wanted - SLACK * abs(wanted) - state[q, ALWAYS])
 
 
 @inline
@@ -232,6 +234,7 @@ def offer(
         _score_exactly(q, row, k, metric, vectors, base, norms, queries, limits, state)
         return
     value = np.float64(score) * np.float64(meta[at]) * np.float64(limits[4 * q])
+    value += state[q, SHIFT]
     error = state[q, PER_U] * np.float64(meta[at + 32]) + state[q, ALWAYS]
     error += state[q, PER_V] * np.float64(meta[at + 64])
     high = value + error - h

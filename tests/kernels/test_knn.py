@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragcore_kernels import knn, knn_float, knn_select, knn_tiles
+from ragcore_kernels import knn, knn_float, knn_int8, knn_scores, knn_select, knn_tiles
 from ragcore_kernels._jit import JIT, compiled_count
 from ragcore_kernels.knn import METRICS, ExactIndex, Neighbours
+from ragcore_kernels.knn_scores import survey
+from ragcore_kernels.knn_select import begin
+from ragcore_kernels.layout import frozen
 from reference_knn import nearest, scores_of
 
 METHODS = ("float32", "int8")
@@ -123,12 +126,87 @@ def test_search__streams_half_floats(monkeypatch):
             check(ExactIndex(x, "l2", method), x[:4].astype(np.float32), 12, threads=threads)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-13, 3e-16, 1e-30, 1e16, 1e30])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("method", METHODS)
+def test_search__tells_near_ties_apart_at_any_magnitude(method, metric, scale):
+    rng = np.random.default_rng(11)
+    base = rng.standard_normal(24)
+    for spread in (0.0, 1e-7, 1e-5, 1e-2):
+        x = ((base + spread * rng.standard_normal((150, 24))) * scale).astype(np.float32)
+        q = np.stack([base, -base, x[3] / scale, base[::-1]]).astype(np.float32)
+        if metric == "l2":  # beside those to which all vectors look alike
+            q = np.concatenate([q, (q * np.float64(scale)).astype(np.float32)])
+        check(ExactIndex(x, metric, method), q, 5)
+
+
+@pytest.mark.skipif(not JIT, reason="too slow without compilation")
+@pytest.mark.parametrize("number", [0.1, 0.3, 0.7, 1.1])
+def test_search__is_not_led_astray_by_sums_that_drift(number):
+    d = 1 << 14
+    even = np.full(d, number, np.float32)  # float32 loses a little at each step, always alike
+    lumps = np.zeros((40, d), np.float32)
+    lumps[:, 0] = np.float64(even.sum(dtype=np.float64)) * (1 + np.linspace(-4e-6, 4e-6, 40))
+    x = np.concatenate([lumps[:20], even[None], lumps[20:]])
+    for method in METHODS:
+        for k in (1, 15, 21):
+            check(ExactIndex(x, "ip", method), np.ones((2, d), np.float32), k)
+
+
 @pytest.mark.skipif(not JIT, reason="too slow without compilation")
 def test_search__takes_more_dimensions_than_a_bound_holds_for():
     x = np.zeros((3, 1 << 17), np.float32)
     x[0, 5], x[1, 7], x[2, :] = 2, 1, 1e-3
     for method in METHODS:
         check(ExactIndex(x, "cosine", method), x[:2], 3)
+
+
+# --- what a filter knows
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@given(
+    st.integers(0, 2**32), st.sampled_from([1, 5, 33, 200]), st.sampled_from([1e-12, 1.0, 1e12]),
+    st.sampled_from([0, 1, 100, 1e6]),
+)  # fmt: skip
+@settings(max_examples=100 if JIT else 20)
+def test_codes__lose_no_more_than_they_say(metric, seed, d, scale, away):
+    rng = np.random.default_rng(seed)
+    m, n, code = 5, 40, METRICS.index(metric)
+    far = away * rng.standard_normal(d)
+    x = ((rng.standard_normal((n, d)) ** 3 + far) * scale).astype(np.float32)
+    q = (far + rng.standard_normal((m, d)) ** 3).astype(np.float32)
+    x[:5], x[5] = q, 0
+    norms, q_norms = np.empty(n), np.empty(m)
+    d4 = -(-d // 4)
+    codes, meta = np.full(2 * d4 * 128, 128, np.uint8), np.zeros(2 * 128, np.float32)
+    words, limits = np.empty((1 + d4) * 12, np.int32), np.empty(48, np.float32)
+    state = np.empty((m, knn_select.width(1)))
+    x, q = frozen(x, np.float32), frozen(q, np.float32)
+    survey(x, norms)
+    survey(q, q_norms)
+    begin(q_norms, limits, state)
+    centre = np.empty(d)
+    knn_int8.centre_of(x, norms, code, centre)
+    knn_int8.encode(x, 0, norms, code, centre, codes, meta)
+    knn_int8.code_queries(q, code, centre, words.view(np.int8), words, limits, state)
+    found = np.empty((2, 12 * 32), np.float32)
+    for tile in range(2):
+        knn_int8.plain_tile_bytes(codes, tile * d4 * 128, words, 0, d4, found[tile])
+    found = found.reshape(2, 12, 32).transpose(1, 0, 2).reshape(12, 64)[:m, :n]
+    found = found.astype(np.float64)
+    scale_, u, v, h = meta.astype(np.float64).reshape(2, 4, 32).transpose(1, 0, 2).reshape(4, 64)
+    for i in range(m):
+        own = scores_of(x, q[i], metric)
+        if state[i, knn_select.PER_U] == np.inf:  # it is scored exactly
+            continue
+        norm = state[i, knn_select.NORM]
+        value = {"ip": own, "cosine": own * norm, "l2": (own + norm**2) / 2}[metric]
+        about = found[i] * scale_[:n] * limits[4 * i] + state[i, knn_select.SHIFT]
+        error = state[i, 1] * u[:n] + state[i, 2] * v[:n] + state[i, 3]
+        held = h[:n] > -np.inf  # else it is scored exactly
+        assert (about + error - h[:n] >= value)[held].all()
+        assert (about - error - h[:n] * (1 + 4e-6) <= value)[held].all()
 
 
 # --- what was found
@@ -176,7 +254,7 @@ def test_search__takes_queries_too_great_for_float32():
 
 @pytest.mark.skipif(not JIT, reason="nothing is compiled")
 def test_kernels__have_one_specialisation():
-    for module in (knn_select, knn_float):
+    for module in (knn_select, knn_float, knn_int8, knn_scores):
         for name, value in vars(module).items():
             if type(getattr(value, "_cache", None)).__name__ == "_Cache":
                 assert compiled_count(value) <= 1, name
