@@ -12,16 +12,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragcore.compare import compare
     from ragcore.comparison import Comparison
+    from ragcore.fuse import fuse
+    from ragcore.fused import Fused
+    from ragcore.index.opened import Index, open_index
     from ragcore.score import score
     from ragcore.scores import Scores
     from ragcore.stats import paired
+    from ragcore.verbs import audit, build_index, search
 
 __version__ = "0.1.0"
-__all__ = ["Comparison", "Scores", "__version__", "compare", "paired", "score"]
+__all__ = [
+    "Comparison", "Fused", "Index", "Scores", "__version__", "audit", "build_index", "compare",
+    "fuse", "open_index", "paired", "score", "search",
+]  # fmt: skip
 
 _HOMES = {
     "score": "ragcore.score", "Scores": "ragcore.scores", "compare": "ragcore.compare",
-    "Comparison": "ragcore.comparison", "paired": "ragcore.stats",
+    "Comparison": "ragcore.comparison", "paired": "ragcore.stats", "fuse": "ragcore.fuse",
+    "Fused": "ragcore.fused", "Index": "ragcore.index.opened",
+    "open_index": "ragcore.index.opened", "build_index": "ragcore.verbs",
+    "search": "ragcore.verbs", "audit": "ragcore.verbs",
 }  # fmt: skip
 
 

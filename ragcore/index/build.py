@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import __version__
+from ragcore.analysis import MAX_TOKEN_BYTES, Analyzer
 from ragcore.errors import InputError, UsageError
 from ragcore.index import dense, lexical, store
 from ragcore.index import manifest as manifests
@@ -20,6 +23,9 @@ from ragcore.progress import Progress, no_progress
 from ragcore_kernels import terms
 from ragcore_kernels.bm25 import Collection
 from ragcore_kernels.layout import I64
+
+STEP = 500
+"""Texts analysed at a time."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,8 @@ def build(
             lexical.write(
                 folder / lexical.FOLDER, chunks.ids.to_pylist(),
                 None if chunks.titles is None else chunks.titles.to_pylist(),
-                chunks.texts.to_pylist(), options.analyzer.batch(sources), progress=progress,
+                chunks.texts.to_pylist(), analysed(options.analyzer, sources, notes),
+                progress=progress,
             )  # fmt: skip
             parts["lexical"] = lexical_part(folder, chunks, options, notes)
         if chunks.vectors is not None:
@@ -71,6 +78,18 @@ def write_documents(folder: Path, documents: pa.Table) -> None:
         pa.ipc.new_file(sink, documents.schema) as writer,
     ):
         writer.write_table(documents)
+
+
+def analysed(analyzer: Analyzer, sources: list[str], notes: list[str]) -> Iterator[str]:
+    """Terms of each text, joined by spaces; a note says how many terms were too long and cut.
+
+    A few texts at a time, so that whoever indexes them can say how far it is.
+    """
+    counts: Counter[str] = Counter()
+    for begin in range(0, len(sources), STEP):
+        yield from analyzer.batch(sources[begin : begin + STEP], counts)
+    if counts["cut"]:
+        notes.append(f"{counts['cut']} terms were longer than {MAX_TOKEN_BYTES:,} bytes: cut there")
 
 
 def corpus_part(chunks: Chunks) -> dict[str, Any]:
@@ -99,7 +118,8 @@ def lexical_part(
     if empty:
         notes.append(f"{empty} of {len(ids)} chunks have no term: BM25 never finds them")
     return {
-        "analyzer": options.analyzer.spec(), "k1": options.k1, "b": options.b,
+        "analyzer": options.analyzer.spec(),
+        "environment": options.analyzer.environment(), "k1": options.k1, "b": options.b,
         "variant": options.variant, "lengths": options.lengths, "statistics": "live chunks",
         "fields": ["title", "text"] if chunks.titles is not None else ["text"],
         "n_terms": dictionary.offsets.size - 1, "n_postings": int(dictionary.collection.docs.size),

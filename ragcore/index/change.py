@@ -17,6 +17,7 @@ from ragcore.index import dense, lexical, store
 from ragcore.index import manifest as manifests
 from ragcore.index.build import (
     Built,
+    analysed,
     corpus_part,
     dense_part,
     lexical_part,
@@ -61,7 +62,7 @@ def change(
         parts: dict[str, Any] = {}
         titles = texts = None
         if "lexical" in old:
-            _change_lexical(was, folder, chunks, plan, options, progress)
+            _change_lexical(was, folder, chunks, plan, options, notes, progress)
             titles, texts = _stored_texts(folder, plan.merged)
         merged = Chunks(str(index), plan.merged, titles, texts, None, [], old["corpus"]["metadata"])
         if "lexical" in old:
@@ -138,7 +139,7 @@ def _plan(
 
 def _change_lexical(
     was: Path, folder: Path, chunks: Chunks | None, plan: _Plan, options: Options,
-    progress: Progress,
+    notes: list[str], progress: Progress,
 ) -> None:  # fmt: skip
     """Write additions and deletions into a copy of the tantivy index."""
     lexical.link(was / lexical.FOLDER, folder / lexical.FOLDER)
@@ -152,7 +153,7 @@ def _change_lexical(
     lexical.write(
         folder / lexical.FOLDER, chunks.ids.to_pylist(),
         None if chunks.titles is None else chunks.titles.to_pylist(), chunks.texts.to_pylist(),
-        options.analyzer.batch(chunks.sources()), delete=plan.gone, progress=progress,
+        analysed(options.analyzer, chunks.sources(), notes), delete=plan.gone, progress=progress,
     )  # fmt: skip
 
 

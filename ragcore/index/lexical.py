@@ -19,9 +19,6 @@ from ragcore_kernels.postings import Csr, TantivyPostings, UnsupportedFormat
 
 ID, BODY, TITLE, TEXT = "chunk_id", "body", "title", "text"
 FOLDER = "tantivy"
-MOST_TERM_BYTES = 65_530
-"""What tantivy takes as one term; `analysis` cuts nothing shorter than this."""
-
 
 def version() -> tuple[str, int]:
     """Version of tantivy, and the number of the format it writes."""

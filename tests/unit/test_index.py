@@ -390,3 +390,14 @@ def test_graph__is_the_same_for_the_same_seed_and_one_thread(tmp_path):
     assert one.manifest["files"]["hnsw.bin"] != other.manifest["files"]["hnsw.bin"]
     many = indexes.make(tmp_path / "d", vectors=vectors, threads=2)
     assert not many.manifest["hnsw"]["deterministic"]
+
+
+def test_build__terms_that_are_too_long_are_cut_and_counted(tmp_path):
+    long = "x" * 70_000
+    built = build(
+        read_chunks(indexes.chunk_table({"a": f"{long} y", "b": long})), tmp_path / "i",
+        Options(indexes.PLAIN),
+    )  # fmt: skip
+    assert built.notes == ["2 terms were longer than 65,530 bytes: cut there"]
+    found = indexes.names(indexes.ranked(open_index(tmp_path / "i"), indexes.ask({"q": long})))
+    assert found["q"] == ["b", "a"]
