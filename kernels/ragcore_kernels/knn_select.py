@@ -127,7 +127,7 @@ def _set_least(limits: F32, state: F64, q: int, value: float) -> None:
     """Raise what a query asks for, and the float32 of it that the sieve compares with."""
     if value > state[q, LEAST]:
         state[q, LEAST] = value
-        wanted = value - state[q, SHIFT]
+        wanted = min(max(value - state[q, SHIFT], -1e38), 1e38)  # beyond all that a bound holds for
         limits[4 * q + 1] = np.float32(wanted - SLACK * abs(wanted) - state[q, ALWAYS])
 
 
