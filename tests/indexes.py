@@ -18,6 +18,7 @@ from ragcore.search import search
 from ragcore.search_settings import Settings
 
 PLAIN = Analyzer()
+TEXTS = {"a": "red fox and red hen", "c": "blue fox", "b": "", "é": "green 狐狸 fox"}
 
 
 def chunk_table(
@@ -75,3 +76,27 @@ def ranked(index: Index, questions: Questions, **settings: Any) -> dict[str, lis
 def names(lists: dict[str, list[Any]]) -> dict[str, list[str]]:
     """Ids alone."""
     return {case: [name for name, _ in items] for case, items in lists.items()}
+
+
+def postings_of(index):
+    """{term: {id: tf}} of an index."""
+    held, ids = index.dictionary, index.ids.to_pylist()
+    out = {}
+    for code in range(held.offsets.size - 1):
+        a, b = held.collection.offsets[code : code + 2]
+        rows = held.collection.docs[a:b]
+        assert (np.diff(rows) > 0).all()
+        out[held.text(code)] = {
+            ids[r]: int(n) for r, n in zip(rows, held.collection.tfs[a:b], strict=True)
+        }
+    return out
+
+
+def counted(texts):
+    """The same from our own tokens."""
+    out = {}
+    for name, text in texts.items():
+        for token in PLAIN.tokens(text):
+            out.setdefault(token, {}).setdefault(name, 0)
+            out[token][name] += 1
+    return out

@@ -96,7 +96,7 @@ def index(chunks: Path | None, path: Path, **given: Any) -> None:
     \b
     Example:
       ragcore index data/ka4/chunks.arrow -o ka4.index
-      ragcore index more.arrow -o ka4.index --append --delete old-chunk
+      ragcore index more.arrow -o small.index --append --delete old-chunk
     """
     from ragcore.errors import UsageError
 

@@ -20,6 +20,7 @@ from ragcore_kernels.postings import Csr, TantivyPostings, UnsupportedFormat
 ID, BODY, TITLE, TEXT = "chunk_id", "body", "title", "text"
 FOLDER = "tantivy"
 
+
 def version() -> tuple[str, int]:
     """Version of tantivy, and the number of the format it writes."""
     text = str(getattr(tantivy, "__version__", ""))

@@ -10,14 +10,25 @@ import sys
 from pathlib import Path
 
 import click
+import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pytest
 from click.testing import CliRunner
 
+import indexes
 import tables
 from conformance.shapes import environment, json_lines
 from ragcore import schema
+from ragcore.analysis import Analyzer
 from ragcore.cli import main
+from ragcore.index.build import build
+from ragcore.index.chunks import read_chunks
+from ragcore.index.opened import open_index
+from ragcore.index.options import Options
+from ragcore.report.table import whole_file, write_arrow
+from ragcore.search import search
+from ragcore.search_settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "q1 Q0 a 1 2.0 t\nq1 Q0 b 2 1.0 t\nq2 Q0 b 1 1.0 t\n"
@@ -161,9 +172,32 @@ def examples():
         assert "ragcore " in (command.help or "")
 
 
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """The indexes and files that examples name."""
+    place = tmp_path_factory.mktemp("searched")
+    rng = np.random.default_rng(6)
+    vectors = {f"c{i:03}": rng.normal(size=4) for i in range(120)}
+    indexes.make(place / "vectors.index", vectors=vectors, M=32)
+    table = indexes.chunk_table({"old-chunk": "an old rule", "kept": "another rule"})
+    build(read_chunks(table), place / "small.index", Options(Analyzer()))
+    build(read_chunks(ROOT / "data/ka4/chunks.arrow"), place / "ka4.index", Options(Analyzer()))
+    feather.write_feather(indexes.chunk_table({"new": "text"}), str(place / "more.arrow"))
+    asked = {f"q{i:02}": rng.normal(size=4) for i in range(60)}
+    cases = indexes.ask(vectors=asked, lang=["en", "zh"] * 30)
+    feather.write_feather(cases.table, str(place / "cases.arrow"))
+    index = open_index(place / "vectors.index")
+    for strategy, name in (("dense", "hnsw"), ("dense-exact", "exact")):
+        found = search(index, cases, Settings(strategy, 10, ef=120))
+        with whole_file(place / f"{name}.arrow") as file:
+            write_arrow(found.table, file)
+    return place
+
+
 @pytest.mark.parametrize("words", list(examples()))
-def test_help__examples_run(words, folder):
+def test_help__examples_run(words, folder, searched):
     shutil.copytree(ROOT / "data" / "ka4", folder / "data" / "ka4")
+    shutil.copytree(searched, folder, dirs_exist_ok=True)
     arguments = []
     for word in words:
         found = sorted(map(str, folder.glob(word))) if "*" in word and "/" in word else []

@@ -20,6 +20,10 @@ def test_readme__comparison_is_what_is_printed() -> None:
 
 def test_readme__of_the_kernels_runs(tmp_path: Path) -> None:
     text = (ROOT / "kernels" / "README.md").read_text("utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    done = python(code, tmp_path)
+    first, second = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    checks = """
+assert scorer.search([0, 2], [0, 1], k=10).docs[0, :3].tolist() == [1, 0, 2]
+assert ExactIndex(vectors, "cosine").search(vectors[:1], k=2).rows.tolist() == [[0, 1]]
+"""
+    done = python(first + second + checks, tmp_path)
     assert done.returncode == 0, done.stderr
