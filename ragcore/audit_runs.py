@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ragcore.audit import SliceAudit, audit_table, compare_lists, exact_pass
-from ragcore.auditing import AuditSettings, Report, case_slices, copies
+from ragcore.auditing import AuditSettings, Report, case_slices, copies, recalls_of
 from ragcore.errors import InputError, UsageError
 from ragcore.fuse import fuse
 from ragcore.index.opened import Index
@@ -64,6 +64,7 @@ def audit_run(
             exact, csr(coded), k, vectors=index.exact.vectors, queries=vectors,
             metric=index.options.metric, threads=settings.threads,
         )  # fmt: skip
+        report.recalls.append(recalls_of(RECORDED, made))
         report.audits[k] = audit_table(
             {RECORDED: made}, slices, target=settings.target, recall=settings.recall,
             level=settings.level,

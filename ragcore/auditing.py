@@ -6,6 +6,7 @@ it, so that a damaged part of one graph shows; a filter by an exact pass over wh
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -82,13 +83,27 @@ class Loss:
     paired: Paired
 
 
+@dataclass(frozen=True)
+class Recalls:
+    """The three recalls of all queries at one ef, as means over queries, and the score gap."""
+
+    ef: int
+    k: int
+    n: int
+    id: float
+    distance: float
+    distinct: float
+    gap: float
+    duplicates: int
+
+
 @dataclass
 class Report:
     """What an audit found.
 
     Attributes
     ----------
-    audits : one a k.
+    audits, recalls : one a k; one a k and ef.
     selves, n_copies : whether nodes find themselves; vectors that equal one before them.
     losses : by measure and ef.
     notes : what was noticed, for people.
@@ -98,6 +113,7 @@ class Report:
     selves: SelfRecall | None = None
     n_copies: int = 0
     losses: list[Loss] = field(default_factory=list)
+    recalls: list[Recalls] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -142,7 +158,12 @@ def audit_index(
     for step, k in enumerate(settings.ks):
         progress("auditing", step, len(settings.ks))
         found, seconds = _searched(index, vectors, settings, k, clock)
-        rows = _rows(index, vectors, settings, k, exact, found, slices, seconds, shards)
+        whole = {
+            ef: _compared(index, exact, lists, k, vectors, None, settings.threads)
+            for ef, lists in found.items()
+        }
+        report.recalls += [recalls_of(ef, one) for ef, one in whole.items()]
+        rows = _rows(index, vectors, settings, k, exact, found, whole, slices, seconds, shards)
         rows += _filtered(index, questions, vectors, settings, k, shards, report.notes)
         ordered = sorted(rows, key=lambda row: (row.ef, row.slice != ALL))
         report.audits[k] = Audit(tuple(ordered), settings.target, settings.level)
@@ -198,6 +219,19 @@ def case_slices(questions: Questions, by: Sequence[str]) -> dict[str, Any]:
     return out
 
 
+def recalls_of(ef: int, one: ListComparison) -> Recalls:
+    """The three recalls side by side; NaN of what is unknown."""
+    known = one.wanted > 0
+    n = int(known.sum())
+    means = [
+        float(values[known].mean()) if n else math.nan
+        for values in (one.id_recall, one.distance_recall, one.distinct_recall)
+    ]
+    gaps = one.gap[~np.isnan(one.gap)]
+    gap = float(gaps.mean()) if gaps.size else math.nan
+    return Recalls(ef, one.k, n, *means, gap, int(one.duplicates.sum()))
+
+
 def _shards(index: Index) -> dict[str, Any]:
     """Rows of each shard, as masks; empty for fewer than two."""
     if SHARD not in index.documents.column_names:
@@ -220,15 +254,12 @@ def _compared(
 
 def _rows(
     index: Index, vectors: Any, settings: AuditSettings, k: int, exact: Neighbours,
-    found: dict[int, Any], slices: dict[str, Any], seconds: dict[int, float],
+    found: dict[int, Any], whole: dict[int, ListComparison], slices: dict[str, Any],
+    seconds: dict[int, float],
     shards: dict[str, Any],
 ) -> list[SliceAudit]:  # fmt: skip
     """Rows of all queries, of slices of cases, and of shards."""
     common = {"target": settings.target, "recall": settings.recall, "level": settings.level}
-    whole = {
-        ef: _compared(index, exact, rows, k, vectors, None, settings.threads)
-        for ef, rows in found.items()
-    }
     out = list(audit_table(whole, slices, seconds=seconds, **common).rows)
     for name, mask in shards.items():
         inside = within(exact, mask, k)

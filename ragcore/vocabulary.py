@@ -25,6 +25,8 @@ UNKNOWN = "all terms unknown"
 SCRIPT = "script mismatch: Chinese question against an index without CJK segmentation"
 SINGLE = "single CJK character: the index holds pairs of characters"
 REASONS = (NO_TOKENS, STOP_WORDS, UNKNOWN, SCRIPT, SINGLE)
+NAMED = 5
+"""Questions that find nothing and are named."""
 _SCRIPT_EACH = 0.5  # share of letters that makes a question one of an unspaced script
 
 
@@ -64,13 +66,23 @@ class Vocabulary:
     n_unknown_terms: int
     reasons: dict[str, int]
 
+    @staticmethod
+    def _named(name: str, question: Question) -> str:
+        terms = f" ({' '.join(question.unknown[:3])})" if question.unknown else ""
+        return f"{name}{terms}"
+
     @property
     def n_without_hit(self) -> int:
         """Questions for which the index can find nothing."""
         return sum(self.reasons.values())
 
-    def lines(self) -> list[str]:
-        """The findings in words; none if every token is known and every question can match."""
+    def lines(self, names: Sequence[str] | None = None) -> list[str]:
+        """The findings in words; none if every token is known and every question can match.
+
+        Parameters
+        ----------
+        names : of the questions, in order; the first of those that find nothing are then named.
+        """
         out: list[str] = []
         if self.n_unknown:
             out.append(
@@ -85,6 +97,11 @@ class Vocabulary:
                 f"{_share(self.n_without_hit, n)} of questions find nothing "
                 f"({self.n_without_hit:,} of {n:,}): {why}"
             )
+            if names is not None:
+                lost = [i for i, question in enumerate(self.questions) if question.reason]
+                shown = [self._named(names[i], self.questions[i]) for i in lost[:NAMED]]
+                more = f", and {len(lost) - NAMED:,} more" if len(lost) > NAMED else ""
+                out.append(f"nothing for {', '.join(shown)}{more}")
         return out
 
 

@@ -112,10 +112,12 @@ def search(
     found = run(opened, questions, settings, name=given["name"] or _stem(output),
                 embed=embedder_of(index, opened, given))  # fmt: skip
     if found.lexical is not None:
+        from ragcore.report.table import plain
         from ragcore.vocabulary import audit
 
         known = found.lexical.known
-        say_notes(audit(found.lexical.texts, opened.options.analyzer, known).lines())
+        seen = audit(found.lexical.texts, opened.options.analyzer, known)
+        say_notes([plain(line) for line in seen.lines(questions.case_ids)])
     say_notes(found.notes)
     from ragcore.report.table import whole_file, write_arrow
 

@@ -21,7 +21,9 @@ def page(report: Any, form: str) -> bytes:
     """
     lines: list[str] = []
     for k, audit in report.audits.items():
-        lines += [*_slices(audit, form), "", *_conclusion(k, audit), ""]
+        lines += [*_slices(audit, form), ""]
+        lines += [_recalls(one) for one in report.recalls if one.k == k]
+        lines += [*_conclusion(k, audit), ""]
     lines += _rest(report)
     return "".join(f"{line.rstrip()}\n" for line in lines).encode("utf-8", "backslashreplace")
 
@@ -52,6 +54,15 @@ def _slices(audit: Any, form: str) -> list[str]:
             rest = [""] * (len(head) - 1)
             body.append([*rest, f"{len(others) - MOST_ROWS} better slices not shown"])
     return markdown(head, body) if form == "md" else aligned(head, body)
+
+
+def _recalls(one: Any) -> str:
+    at = f"ef {one.ef}: " if one.ef else ""
+    recalls = f"by id {_value(one.id)}, by distance {_value(one.distance)}"
+    return (
+        f"{at}recall@{one.k} {recalls}, of distinct vectors {_value(one.distinct)}; mean score gap "
+        f"{one.gap:.3g}; repeated ids {one.duplicates}"
+    )
 
 
 def _conclusion(k: int, audit: Any) -> list[str]:
