@@ -223,13 +223,15 @@ def recalls_of(ef: int, one: ListComparison) -> Recalls:
     """The three recalls side by side; NaN of what is unknown."""
     known = one.wanted > 0
     n = int(known.sum())
-    means = [
-        float(values[known].mean()) if n else math.nan
-        for values in (one.id_recall, one.distance_recall, one.distinct_recall)
-    ]
-    gaps = one.gap[~np.isnan(one.gap)]
-    gap = float(gaps.mean()) if gaps.size else math.nan
-    return Recalls(ef, one.k, n, *means, gap, int(one.duplicates.sum()))
+
+    def average(values: Any) -> float:
+        return float(values.mean()) if values.size else math.nan
+
+    return Recalls(
+        ef, one.k, n, average(one.id_recall[known]), average(one.distance_recall[known]),
+        average(one.distinct_recall[known]), average(one.gap[~np.isnan(one.gap)]),
+        int(one.duplicates.sum()),
+    )  # fmt: skip
 
 
 def _shards(index: Index) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from ragcore import provenance
 from ragcore.threads import default_threads
@@ -61,7 +62,7 @@ def _warm_search() -> None:
         asked = {"case_id": ids, "question": texts, "vector": vectors}
         questions = read_questions(pa.table(asked))
         search(index, questions, Settings("hybrid-exact"))
-        lists = {(name, None): [name] for name in ids}
+        lists: dict[Any, list[str]] = {(name, None): [name] for name in ids}
         assert questions.vectors is not None
         audit_run(index, questions, questions.vectors, lists, AuditSettings())
 

@@ -28,6 +28,11 @@ def versions() -> dict[str, str]:
     return out
 
 
+def engine_version() -> str:
+    """Version of ragcore itself."""
+    return str(import_module("ragcore").__version__)
+
+
 def _from_checkout(name: str) -> str:
     """Version of a package of ours that is run without being installed, else ""."""
     if not name.startswith("ragcore"):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragcore import __version__
 from ragcore.analysis import MAX_TOKEN_BYTES, Analyzer
 from ragcore.errors import InputError, UsageError
 from ragcore.index import dense, lexical, store
@@ -20,6 +19,7 @@ from ragcore.index import manifest as manifests
 from ragcore.index.chunks import Chunks
 from ragcore.index.options import DOCUMENTS, METRICS, Options
 from ragcore.progress import Progress, no_progress
+from ragcore.provenance import engine_version
 from ragcore_kernels import terms
 from ragcore_kernels.bm25 import Collection
 from ragcore_kernels.layout import I64
@@ -67,7 +67,7 @@ def build(
                 graph = dense.Graph.build(chunks.vectors, options.metric, options.graph, progress)
             parts |= dense_part(folder, chunks.vectors, options, graph, True, notes)
         write_documents(folder, chunks.documents)
-        manifest = {"engine": __version__, "corpus": corpus_part(chunks), **parts}
+        manifest = {"engine": engine_version(), "corpus": corpus_part(chunks), **parts}
         return Built(index, manifests.publish(index, folder, manifest), notes)
 
 

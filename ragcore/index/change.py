@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragcore import __version__
 from ragcore.errors import InputError
 from ragcore.formats import arrow
 from ragcore.index import dense, lexical, store
@@ -26,6 +25,7 @@ from ragcore.index.build import (
 from ragcore.index.chunks import Chunks
 from ragcore.index.options import Options, options_of, read_documents
 from ragcore.progress import Progress, no_progress
+from ragcore.provenance import engine_version
 from ragcore_kernels.layout import I64
 
 
@@ -77,7 +77,7 @@ def change(
                 )
             parts |= dense_part(folder, merged.vectors, options, graph, False, notes)
         write_documents(folder, plan.merged)
-        manifest = {"engine": __version__, "corpus": corpus_part(merged), **parts}
+        manifest = {"engine": engine_version(), "corpus": corpus_part(merged), **parts}
         manifest["corpus"]["changes"] = old["corpus"].get("changes", 0) + 1
         return Built(index, manifests.publish(index, folder, manifest), notes)
 
