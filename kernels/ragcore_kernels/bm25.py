@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ragcore_kernels.bm25_batches import Lists, Places, Questions, fast_work, plain_work
 from ragcore_kernels.bm25_formulas import LENGTHS, VARIANTS, Formula, norms, stored_lengths
-from ragcore_kernels.bm25_plain import find_fault, search_plain
+from ragcore_kernels.bm25_pack import Packed, pack
+from ragcore_kernels.bm25_plain import find_fault
 from ragcore_kernels.layout import check_csr, frozen
 
 __all__ = ["LENGTHS", "VARIANTS", "Collection", "Explanation", "Hits", "Part", "Scorer"]
@@ -30,7 +32,8 @@ F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
-_MOST_DOCS = np.iinfo(np.int32).max
+FAST_DOCS = 20_000
+"""Smaller collections are searched by the plain kernel."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +215,21 @@ class Scorer:
         n, df = _given(own.n_docs_stat), _given(own.df)[chosen]
         self._idf, factor, extra = self.formula.factors(n, df)
         self._factors = frozen(np.stack([factor, extra], 1), np.float64)
-        self._curve = frozen(self.formula.curve, np.float64)
+        self._lists = Lists(
+            own.offsets, own.docs, own.tfs, self._norms, self._slots, self._factors,
+            frozen(self.formula.curve, np.float64),
+        )  # fmt: skip
+        self._packed = self._pack()
+
+    def _pack(self) -> Packed | None:
+        """Lists for the fast kernel, where the collection is large enough to gain by it."""
+        own, lists = self.collection, self._lists
+        if own.n_docs < FAST_DOCS:
+            return None
+        return pack(
+            lists.offsets, lists.docs, lists.tfs, lists.norms, lists.factors, lists.curve,
+            self._chosen,
+        )  # fmt: skip
 
     def search(
         self,
@@ -257,18 +274,14 @@ class Scorer:
             raise ValueError(f"threads is {threads}; wanted a number from 1")
         allowed = _eligible(eligible, own.n_docs)
         m = starts.size - 1
-        hits = Hits(
+        out = Places(
             np.full((m, k), -1, np.int32), np.zeros((m, k), np.float32), np.zeros(m, np.int64)
         )
-
-        def work(begin: int, end: int) -> None:
-            search_plain(
-                own.offsets, own.docs, own.tfs, self._norms, self._slots, self._factors,
-                self._curve, starts, codes, loads, begin, end, allowed,
-                np.zeros(own.n_docs), np.zeros(own.n_docs, np.uint8),
-                hits.docs, hits.scores, hits.counts,
-            )  # fmt: skip
-
+        asked = Questions(starts, codes, loads, allowed)
+        if self._packed is None or k == 0:
+            work = plain_work(self._lists, asked, out)
+        else:
+            work = fast_work(self._lists, self._packed, asked, out)
         cuts = [m * i // threads for i in range(threads + 1)]
         parts = [(a, b) for a, b in pairwise(cuts) if b > a]
         if len(parts) < 2:
@@ -277,7 +290,7 @@ class Scorer:
         else:
             with ThreadPoolExecutor(len(parts)) as pool:
                 list(pool.map(lambda part: work(*part), parts))
-        return hits
+        return Hits(out.docs, out.scores, out.counts)
 
     def explain(self, terms: ArrayLike, doc: int, weights: ArrayLike | None = None) -> Explanation:
         """The score of document `doc` for one query, term by term.
