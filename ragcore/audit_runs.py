@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ragcore.audit import SliceAudit, audit_table, compare_lists, exact_pass
-from ragcore.auditing import AuditSettings, Report, case_slices, copies, recalls_of
+from ragcore.audit_report import AuditSettings, Report, recalls_of
+from ragcore.auditing import case_slices, copies
 from ragcore.errors import InputError, UsageError
 from ragcore.fuse import fuse
 from ragcore.index.opened import Index

@@ -6,10 +6,9 @@ it, so that a damaged part of one graph shows; a filter by an exact pass over wh
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ import pyarrow as pa
 
 from ragcore.audit import (
     ALL,
-    PASS,
     Audit,
     ListComparison,
     SelfRecall,
@@ -28,102 +26,20 @@ from ragcore.audit import (
     join,
     self_recall,
 )
+from ragcore.audit_report import AuditSettings, Loss, Report, recalls_of
 from ragcore.errors import UsageError
-from ragcore.filters import Eligibility, Filter
+from ragcore.filters import Eligibility
 from ragcore.formats.arrow import texts
 from ragcore.index.opened import Index
 from ragcore.progress import Progress, no_progress
 from ragcore.questions import Questions
 from ragcore.retrievers import Approximate, Clock, Ranked
 from ragcore.search_output import ranked_lists
-from ragcore.stats import Paired
 from ragcore_kernels.knn import Neighbours
 
-EFS = (16, 32, 64, 128, 256)
 SHARD = "shard"
 SELF_K = 10
 """Neighbours among which a node is looked for."""
-
-
-@dataclass(frozen=True)
-class AuditSettings:
-    """What is audited.
-
-    Attributes
-    ----------
-    ks, efs : lengths of lists; sizes of the list that HNSW keeps, raised to k where lower.
-    by : columns of the cases to slice by.
-    filters : each is audited as a slice of its own.
-    target, recall, level : see `ragcore.audit.audit_table`.
-    measures : of the end, whose loss is measured where there are labels.
-    self_nodes : nodes that are searched for their own vectors, evenly spread; 0 = none.
-    threads, repeats : of the timed searches; the quickest of the repeats counts.
-    """
-
-    ks: tuple[int, ...] = (10,)
-    efs: tuple[int, ...] = EFS
-    by: tuple[str, ...] = ()
-    filters: tuple[Filter, ...] = ()
-    target: float = 0.95
-    recall: str = "distance"
-    level: float = 0.95
-    measures: tuple[str, ...] = ()
-    self_nodes: int = 10_000
-    threads: int = 1
-    repeats: int = 3
-
-
-@dataclass(frozen=True)
-class Loss:
-    """What approximate search costs in a measure of the end: `paired.delta` is HNSW less exact."""
-
-    measure: str
-    ef: int
-    k: int
-    paired: Paired
-
-
-@dataclass(frozen=True)
-class Recalls:
-    """The three recalls of all queries at one ef, as means over queries, and the score gap."""
-
-    ef: int
-    k: int
-    n: int
-    id: float
-    distance: float
-    distinct: float
-    gap: float
-    duplicates: int
-
-
-@dataclass
-class Report:
-    """What an audit found.
-
-    Attributes
-    ----------
-    audits, recalls : one a k; one a k and ef.
-    selves, n_copies : whether nodes find themselves; vectors that equal one before them.
-    losses : by measure and ef.
-    notes : what was noticed, for people.
-    """
-
-    audits: dict[int, Audit]
-    selves: SelfRecall | None = None
-    n_copies: int = 0
-    losses: list[Loss] = field(default_factory=list)
-    recalls: list[Recalls] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def passed(self) -> bool:
-        """Whether at some ef every slice holds the target, for every k."""
-        return all(audit.smallest_ef is not None for audit in self.audits.values())
-
-    def table(self) -> pa.Table:
-        """Rows of all audits, as `ragcore.audit.SCHEMA`."""
-        return pa.concat_tables([audit.table() for audit in self.audits.values()])
 
 
 def audit_index(
@@ -217,21 +133,6 @@ def case_slices(questions: Questions, by: Sequence[str]) -> dict[str, Any]:
         for value in dict.fromkeys(v for each in lists for v in each if v is not None):
             out[f"{name}={value}"] = np.array([value in each for each in lists], np.bool_)
     return out
-
-
-def recalls_of(ef: int, one: ListComparison) -> Recalls:
-    """The three recalls side by side; NaN of what is unknown."""
-    known = one.wanted > 0
-    n = int(known.sum())
-
-    def average(values: Any) -> float:
-        return float(values.mean()) if values.size else math.nan
-
-    return Recalls(
-        ef, one.k, n, average(one.id_recall[known]), average(one.distance_recall[known]),
-        average(one.distinct_recall[known]), average(one.gap[~np.isnan(one.gap)]),
-        int(one.duplicates.sum()),
-    )  # fmt: skip
 
 
 def _shards(index: Index) -> dict[str, Any]:
@@ -398,9 +299,3 @@ def _noticed(index: Index, vectors: Any, exact: Neighbours) -> list[str]:
     if said["n_slots"] > said["n_live"]:
         notes.append(f"{said['n_slots'] - said['n_live']} of {said['n_slots']} nodes are deleted")
     return notes
-
-
-__all__ = [
-    "EFS", "PASS", "AuditSettings", "Loss", "Report", "audit_index", "case_slices", "copies",
-    "within",
-]  # fmt: skip

@@ -39,8 +39,8 @@ def _warm_search() -> None:
     import pyarrow as pa
 
     from ragcore.analysis import Analyzer
+    from ragcore.audit_report import AuditSettings
     from ragcore.audit_runs import audit_run
-    from ragcore.auditing import AuditSettings
     from ragcore.index.build import build
     from ragcore.index.chunks import read_chunks
     from ragcore.index.opened import open_index

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ragcore.auditing import AuditSettings, Report, audit_index
+from ragcore.audit_report import AuditSettings, Report
+from ragcore.auditing import audit_index
 from ragcore.errors import UsageError
 from ragcore.filters import Filter
 from ragcore.index.opened import Index, open_index

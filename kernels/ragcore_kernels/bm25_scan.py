@@ -345,21 +345,23 @@ def scan_batch(
                 )
                 probing = n_hits * (10 + 3 * n_own) + n_postings
                 if reach < least and probing < SCAN_COST + ROW_COST * n_own:
-                    n_hits = in_order(hits, n_hits, words)
-                    probe(
-                        window, state, plans, rows, n_rows, allowed, sums, hits, n_hits,
-                        found_docs[b], found_sums[b], k, room, bins,
-                    )  # fmt: skip
+                    if n_hits > 0:
+                        n_hits = in_order(hits, n_hits, words)
+                        probe(
+                            window, state, plans, rows, n_rows, allowed, sums, hits, n_hits,
+                            found_docs[b], found_sums[b], k, room, bins,
+                        )  # fmt: skip
                     clear_sparse(state, ends[window], ends[window + 1], packed, sums)
                 else:
                     n_chunks = scan_rows(
                         addresses[AT_SUMS], addresses[AT_PLANS] + 16 * first, n_own, base, least,
                         addresses[AT_TOTALS], addresses[AT_MASKS], addresses[AT_CHUNKS],
                     )  # fmt: skip
-                    collect(
-                        window, n_chunks, state, allowed, totals, masks, chunks, found_docs[b],
-                        found_sums[b], k, room, bins,
-                    )  # fmt: skip
+                    if n_chunks > 0:
+                        collect(
+                            window, n_chunks, state, allowed, totals, masks, chunks, found_docs[b],
+                            found_sums[b], k, room, bins,
+                        )  # fmt: skip
                 if state[STATUS] == OPEN and state[N_FOUND] >= state[TRIGGER]:
                     tighten(state, found_docs[b], found_sums[b], k, room, bins)
                 if marked and state[STATUS] == OPEN:

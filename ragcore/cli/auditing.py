@@ -99,7 +99,7 @@ def audit(
 
 
 def _settings(given: dict[str, Any], recall: str, measures: tuple[str, ...] = ()) -> Any:
-    from ragcore.auditing import AuditSettings
+    from ragcore.audit_report import AuditSettings
     from ragcore.errors import UsageError
     from ragcore.filters import Filter
 

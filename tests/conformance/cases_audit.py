@@ -11,7 +11,8 @@ import indexes
 from conformance.registry import handles
 from conformance.shapes import Case
 from ragcore.audit import compare_lists, exact_pass
-from ragcore.auditing import AuditSettings, audit_index
+from ragcore.audit_report import AuditSettings
+from ragcore.auditing import audit_index
 from ragcore.index.change import change
 from ragcore.index.opened import open_index
 from ragcore.search import search

@@ -12,8 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import indexes
+from ragcore.audit_report import AuditSettings
 from ragcore.audit_runs import audit_against_run, audit_run, recorded_lists
-from ragcore.auditing import AuditSettings, audit_index, copies, within
+from ragcore.auditing import audit_index, copies, within
 from ragcore.cli import main
 from ragcore.errors import UsageError
 from ragcore.filters import Filter
