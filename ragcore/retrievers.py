@@ -73,6 +73,7 @@ class Lexical:
     weights: F64 = field(init=False)
 
     name = BM25
+    n_completed = 0
 
     def __post_init__(self) -> None:
         own = self.index.options
@@ -130,6 +131,7 @@ class Exact:
     vectors: np.ndarray[Any, Any]
 
     name = DENSE_EXACT
+    n_completed = 0
 
     def search(self, begin: int, end: int, k: int, mask: Mask | None, threads: int) -> Any:
         """Rows, scores and counts of the questions `begin` to `end`."""

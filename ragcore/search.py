@@ -87,6 +87,7 @@ def search(
     for channel in made:
         if n:  # whatever loads or compiles is no part of a latency
             channel.search(0, 1, settings.candidate_k, eligibility.mask(0), 1)
+            channel.n_completed = 0
         ranked = ways.run(
             channel, settings.candidate_k, eligibility, n, after=settings.filter_when == "after",
             together=settings.timing == "batch", threads=settings.threads, clock=clock,
@@ -132,6 +133,13 @@ def checked(settings: Settings, index: Index) -> None:
                 f"threshold of channel {channel!r}, which {settings.strategy} does not have",
                 f"its channels are {', '.join(names)}",
             )
+    if settings.weights is not None and len(settings.weights) != len(names):
+        raise UsageError(
+            f"{len(settings.weights)} weights for {settings.strategy}",
+            f"one for each of {', '.join(names)}, or none",
+        )
+    if settings.rrf_k < 0:
+        raise UsageError(f"rrf-k is {settings.rrf_k:g}", "a number from 0 on; 60 is usual")
     if settings.filter_when not in ("before", "after"):
         raise UsageError(f"filter {settings.filter_when!r}", "before or after")
     if BM25 in names:

@@ -148,8 +148,11 @@ def _change(chunks: Path | None, path: Path, given: dict[str, Any], progress: An
 
     read = None
     if chunks is not None:
-        read = read_chunks(chunks, given["text_column"], given["title_column"])
         was = open_index(path)
+        said = was.manifest["corpus"]
+        read = read_chunks(
+            chunks, given["text_column"] or said["text_column"], given["title_column"]
+        )
         own = was.options
         if given["vectors"] is None and own.embedding not in ("column", "file", ""):
             given = given | {"embed": given["embed"] or own.embedding}

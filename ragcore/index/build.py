@@ -24,6 +24,8 @@ from ragcore_kernels import terms
 from ragcore_kernels.bm25 import Collection
 from ragcore_kernels.layout import I64
 
+PIECE = 16_384
+"""Vectors that are widened at a time."""
 STEP = 500
 """Texts analysed at a time."""
 
@@ -98,7 +100,7 @@ def corpus_part(chunks: Chunks) -> dict[str, Any]:
     return {
         "n_chunks": chunks.documents.num_rows, "sha256": chunks.corpus_hash(),
         "columns": columns, "metadata": chunks.metadata,
-        "titles": chunks.titles is not None, "texts": chunks.texts is not None,
+        "title_column": chunks.title_column, "text_column": chunks.text_column,
     }  # fmt: skip
 
 
@@ -180,7 +182,10 @@ def dense_part(
 ) -> dict[str, Any]:  # fmt: skip
     """Write vectors and graph; what the manifest says of them."""
     np.save(folder / store.VECTORS, vectors)
-    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    pieces = [vectors[at : at + PIECE] for at in range(0, len(vectors), PIECE)]
+    norms = np.concatenate([
+        np.empty(0), *(np.linalg.norm(each.astype(np.float64), axis=1) for each in pieces)
+    ])  # fmt: skip
     zero = int((norms == 0).sum())
     if zero:
         notes.append(f"{zero} of {len(norms)} vectors are zero: their cosine is taken as 0")

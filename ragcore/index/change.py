@@ -64,7 +64,18 @@ def change(
         if "lexical" in old:
             _change_lexical(was, folder, chunks, plan, options, notes, progress)
             titles, texts = _stored_texts(folder, plan.merged)
-        merged = Chunks(str(index), plan.merged, titles, texts, None, [], old["corpus"]["metadata"])
+        merged = Chunks(
+            str(index),
+            plan.merged,
+            titles,
+            texts,
+            None,
+            [],
+            old["corpus"]["metadata"],
+            [],
+            old["corpus"]["text_column"],
+            _title_column(old, chunks, titles),
+        )
         if "lexical" in old:
             parts["lexical"] = lexical_part(folder, merged, options, notes)
         if "dense" in old:
@@ -80,6 +91,13 @@ def change(
         manifest = {"engine": engine_version(), "corpus": corpus_part(merged), **parts}
         manifest["corpus"]["changes"] = old["corpus"].get("changes", 0) + 1
         return Built(index, manifests.publish(index, folder, manifest), notes)
+
+
+def _title_column(old: dict[str, Any], chunks: Chunks | None, titles: Any) -> str | None:
+    """Column of titles after a change: what it was, else that of the new chunks."""
+    if titles is None:
+        return None
+    return old["corpus"]["title_column"] or (chunks.title_column if chunks else None)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class Chunks:
     tombstones : ids of rows with `deleted`, which are not indexed.
     metadata : of the file's schema: snapshot, chunker, ...
     notes : what was noticed, for people.
+    text_column, title_column : where they came from; None where there is none.
     """
 
     where: str
@@ -49,6 +50,8 @@ class Chunks:
     tombstones: list[str]
     metadata: dict[str, str]
     notes: list[str] = field(default_factory=list)
+    text_column: str | None = None
+    title_column: str | None = None
 
     @property
     def ids(self) -> pa.Array:
@@ -114,8 +117,6 @@ def read_chunks(source: Any, text: str | None = None, title: str | None = None) 
         with values that are not finite: by name, with its row.
     """
     where, table = _table_of(source)
-    if table.num_rows == 0:
-        table = table.select(list(dict.fromkeys(table.column_names)))
     name = arrow.find(table, ID_NAMES)
     if name is None:
         raise InputError(
@@ -159,7 +160,10 @@ def read_chunks(source: Any, text: str | None = None, title: str | None = None) 
     )
     documents = whole.take(arrow.numbers(order)).combine_chunks()
     notes = [f"{len(tombstones)} deleted chunks are not indexed"] if tombstones else []
-    return Chunks(where, documents, titles, texts, vectors, tombstones, metadata, notes)
+    return Chunks(
+        where, documents, titles, texts, vectors, tombstones, metadata, notes, text_name,
+        title_name if titles is not None else None,
+    )  # fmt: skip
 
 
 def _table_of(source: Any) -> tuple[str, pa.Table]:

@@ -163,10 +163,10 @@ def check_corpus(index: Path, manifest: dict[str, Any], chunks: str | PathLike[s
     InputError
         Naming both hashes and numbers of chunks.
     """
-    given = read_chunks(chunks)
     said = manifest["corpus"]
+    given = read_chunks(chunks, said["text_column"], said["title_column"])
     found = given.corpus_hash()
-    if said["texts"] and found != said["sha256"]:
+    if said["text_column"] and found != said["sha256"]:
         raise InputError(
             index, f"an index of {said['n_chunks']} chunks, sha256 {said['sha256'][:12]}…",
             f"that of {chunks}: {given.documents.num_rows} chunks, sha256 {found[:12]}…",

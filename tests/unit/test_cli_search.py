@@ -212,3 +212,24 @@ def test_without_hnswlib__exact_search_works_and_hnsw_says_what_to_install(folde
     assert done.returncode == 0, done.stderr
     assert (folder / "r.arrow").exists()
     assert not (folder / "j").exists()
+
+
+def test_index__of_other_columns_is_checked_against_those(folder):
+    texts = {"text": ["red fox"], "text_zh": ["红 狐狸"], "title_zh": ["动物"]}
+    feather.write_feather(pa.table({"chunk_id": ["a"], **texts}), str(folder / "chunks.arrow"))
+    call("index", "chunks.arrow", "-o", "i", "--text", "text_zh", "--title", "title_zh")
+    call("search", "i", ".", "-o", "r.arrow")  # the folder is a suite: its chunks are compared
+    assert read("r.arrow")["ranked"].to_pylist()[0] == []
+    more = {"text": ["b"], "text_zh": ["狐狸"]}
+    feather.write_feather(pa.table({"chunk_id": ["b"], **more}), str(folder / "more.arrow"))
+    call("index", "more.arrow", "-o", "i", "--append")
+    both = pa.table({
+        "chunk_id": ["a", "b"], "text": ["red fox", "b"], "text_zh": ["红 狐狸", "狐狸"],
+        "title_zh": ["动物", None],
+    })  # fmt: skip
+    feather.write_feather(both, str(folder / "chunks.arrow"))
+    call("search", "i", ".", "-o", "r.arrow")
+    feather.write_feather(
+        both.set_column(2, "text_zh", [["红", "狐"]]), str(folder / "chunks.arrow")
+    )
+    assert "has changed under its index" in call("search", "i", ".", "-o", "r", status=2).stderr

@@ -19,7 +19,7 @@ from ragcore.index.check import check_index
 from ragcore.index.chunks import read_chunks
 from ragcore.index.opened import open_index
 from ragcore.index.options import Options
-from ragcore_kernels.postings import TantivyPostings, UnsupportedFormat
+from ragcore_kernels.postings import Csr, TantivyPostings, UnsupportedFormat
 
 # --- changing
 
@@ -117,6 +117,24 @@ def test_read__falls_back_to_the_stored_texts_with_a_message(tmp_path, monkeypat
     assert postings_of(open_index(tmp_path / "i")) == counted(
         {k: v for k, v in TEXTS.items() if k != "a"}
     )
+
+
+def test_read__that_contradicts_tantivy_falls_back_too(tmp_path, monkeypatch):
+    index = indexes.make(tmp_path / "i", TEXTS)
+    read_all = TantivyPostings.read_all
+
+    def wrong(self, threads=1):
+        terms, held = read_all(self, threads)
+        cut = held.offsets.copy()
+        cut[1:-1] += 1
+        return terms, Csr(cut, held.docs, held.tfs)
+
+    folder = index.folder / lexical.FOLDER
+    monkeypatch.setattr(TantivyPostings, "read_all", wrong)
+    monkeypatch.setattr(lexical, "_names", lambda *_: ["é", "c", "b", "a"])
+    found = lexical.read(folder, indexes.PLAIN.batch)
+    assert "by tantivy" in found.from_text
+    assert sum(np.diff(found.postings.offsets)) == index.dictionary.collection.docs.size
 
 
 def test_check__finds_postings_that_are_not_tantivys(tmp_path):

@@ -375,3 +375,17 @@ def test_vectors__by_id_are_complete_or_refused(tmp_path):
     feather.write_feather(pa.table({"doc_id": ["a"]}), str(path))
     with pytest.raises(InputError, match="a column vector"):
         vectors_by_id(path, ["a"])
+
+
+def test_search__weights_are_one_a_channel(index):
+    questions = indexes.ask(QUESTIONS, ASKED)
+    for settings, said in (
+        (Settings("hybrid", weights=(1.0,)), "1 weights for hybrid"),
+        (Settings("bm25", weights=(1.0, 2.0)), "2 weights for bm25"),
+        (Settings("hybrid", rrf_k=-1.0), "rrf-k is -1"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            search(index, questions, settings)
+    lists = indexes.names(indexes.ranked(index, questions, strategy="hybrid", weights=(0.0, 1.0)))
+    dense = indexes.names(indexes.ranked(index, questions, strategy="dense"))
+    assert lists["q2"][: len(dense["q2"])] == dense["q2"]
