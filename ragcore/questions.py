@@ -107,23 +107,8 @@ def read_questions(
 
 
 def _read(path: Path) -> pa.Table:
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(8)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(path, reason, "a readable file", "check the path") from None
-    if not arrow.is_arrow(head):
-        raise InputError(
-            path, f"begins with {head!r}", "cases as Arrow or Parquet, or a suite folder",
-            "the columns are case_id and question",
-        )  # fmt: skip
-    table = arrow.read_table(path, head)
-    try:
-        table.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(path, f"damaged: {error}", "a whole file", "write it again") from None
-    return table
+    wanted = "cases as Arrow or Parquet, or a suite folder"
+    return arrow.read_checked(path, wanted, "the columns are case_id and question")
 
 
 def _of_split(where: str, table: pa.Table, split: str) -> pa.Table:

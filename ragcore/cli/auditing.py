@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ragcore.cli.searching import questions_of, vectors_for
+from ragcore.cli.searching import INPUT, questions_of, vectors_for
 from ragcore.cli.shared import FOR_PEOPLE, Progress, emit, main, options, output_options, say_notes
 
 _WHAT = (
@@ -46,22 +46,13 @@ _OTHERS = (
     click.option("--stage", help="Of RUN: a recorded stage instead of its final ranking."),
     click.option("--exact-run", type=click.Path(path_type=Path),
                  help="Take the truth from this run of an exact search; no INDEX is needed."),
-    click.option("--question-vectors", type=click.Path(path_type=Path),
-                 help="File with an id and a vector for every case."),
-    click.option("--embed", metavar="MODEL",
-                 help="Embed the questions; default: as the index was."),
-    click.option("--embed-cache", type=click.Path(file_okay=False, path_type=Path),
-                 help="Folder that keeps embeddings by content; default: beside INDEX."),
-    click.option("--chunks", type=click.Path(path_type=Path),
-                 help="Refuse an index that is not of these chunks; default: those of the suite."),
-    click.option("--split", help="Only cases of this split."),
 )  # fmt: skip
 
 
 @main.command()
 @click.argument("index", required=False, type=click.Path(path_type=Path))
 @click.argument("cases", required=False, type=click.Path(path_type=Path))
-@options(_WHAT, _LABELS, _OTHERS)
+@options(_WHAT, _LABELS, _OTHERS, INPUT)
 @output_options
 def audit(
     index: Path | None, cases: Path | None, form: str, output: Path | None, **given: Any

@@ -32,7 +32,6 @@ _WHAT = (
         show_default=True,
         help="Choose candidates among eligible chunks, or drop others from the candidates.",
     ),
-    click.option("--split", help="Only cases of this split."),
 )  # fmt: skip
 _HOW = (
     click.option("--ef", type=click.IntRange(1), default=100, show_default=True,
@@ -60,7 +59,7 @@ _HOW = (
     click.option("--threads", type=click.IntRange(1), default=1, show_default=True,
                  help="For --batch."),
 )  # fmt: skip
-_INPUT = (
+INPUT = (
     click.option("--question-vectors", type=click.Path(path_type=Path),
                  help="File with an id and a vector for every case."),
     click.option("--embed", metavar="MODEL",
@@ -69,14 +68,16 @@ _INPUT = (
                  help="Folder that keeps embeddings by content; default: beside INDEX."),
     click.option("--chunks", type=click.Path(path_type=Path),
                  help="Refuse an index that is not of these chunks; default: those of the suite."),
-    click.option("--name", default="", help="Of the run; default: the strategy."),
+    click.option("--split", help="Only cases of this split."),
 )  # fmt: skip
+"""Options of every command that asks an index questions."""
 
 
 @main.command()
 @click.argument("index", type=click.Path(path_type=Path))
 @click.argument("cases", type=click.Path(path_type=Path))
-@options(_WHAT, _HOW, _INPUT)
+@options(_WHAT, _HOW, INPUT)
+@click.option("--name", default="", help="Of the run; default: that of the file.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="RUN",
               help="Write the case batch here; it appears whole or not at all.")  # fmt: skip
 @click.option("--explain", "explained", metavar="CASE",

@@ -54,6 +54,34 @@ def read_table(path: Path, head: bytes, columns: tuple[str, ...] | None = None) 
         ) from None
 
 
+def read_checked(path: Path, wanted: str, hint: str) -> pa.Table:
+    """The table in a file that is read as Python objects: every buffer checked.
+
+    Parameters
+    ----------
+    wanted, hint : what the file should be, and which columns it has, for messages.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is of another format, or is damaged.
+    """
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(8)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(path, reason, "a readable file", "check the path") from None
+    if not is_arrow(head):
+        raise InputError(path, f"begins with {head!r}", wanted, hint)
+    table = read_table(path, head)
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InputError(path, f"damaged: {error}", "a whole file", "write it again") from None
+    return table
+
+
 def from_stream(data: Any) -> pa.Table:
     """A table from anything that speaks the Arrow C stream or C data interface."""
     if isinstance(data, pa.Table):

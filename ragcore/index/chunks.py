@@ -169,24 +169,9 @@ def read_chunks(source: Any, text: str | None = None, title: str | None = None) 
 def _table_of(source: Any) -> tuple[str, pa.Table]:
     if not isinstance(source, (str, PathLike)):
         return "chunks", arrow.from_stream(source)
-    path = Path(source)
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(8)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(path, reason, "a readable file", "check the path") from None
-    if not arrow.is_arrow(head):
-        raise InputError(
-            path, f"begins with {head!r}", "chunks as Arrow IPC, Feather or Parquet",
-            "the columns are chunk_id, text and whatever else is to be filtered or sliced by",
-        )  # fmt: skip
-    table = arrow.read_table(path, head)
-    try:
-        table.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(path, f"damaged: {error}", "a whole file", "write it again") from None
-    return str(path), table
+    wanted = "chunks as Arrow IPC, Feather or Parquet"
+    hint = "the columns are chunk_id, text and whatever else is to be filtered or sliced by"
+    return str(source), arrow.read_checked(Path(source), wanted, hint)
 
 
 def _text(where: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
