@@ -11,8 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from ragcore import audit
-from ragcore.audit import ListComparison, audit_table, compare_lists, exact_pass, join, slices_of
+from ragcore.audit import (
+    EPS,
+    SCHEMA,
+    ListComparison,
+    audit_table,
+    compare_lists,
+    exact_pass,
+    join,
+    loss,
+    self_recall,
+    slices_of,
+)
 from ragcore.errors import UsageError
 from ragcore_kernels import neighbours
 from ragcore_kernels._jit import JIT, compiled_count
@@ -73,7 +83,7 @@ def test_compare__counts_by_the_definitions(problem, metric, threads, good):
     for i, query in enumerate(q):
         order = nearest(x, query, len(x), metric, may)
         counts, gap = compare(
-            x, query, order, lists[i].tolist(), k, metric, audit.EPS, eligible, deleted
+            x, query, order, lists[i].tolist(), k, metric, EPS, eligible, deleted
         )
         assert {name: int(getattr(found, name)[i]) for name in counts} == counts
         assert found.gap[i] == pytest.approx(gap, abs=1e-12, nan_ok=True)
@@ -183,14 +193,14 @@ def test_kernels__have_one_specialisation():
 def test_self_recall__counts_equal_vectors_and_names_the_unreachable(kind):
     x = np.array([[1, 0], [1, 0], [0, 1], [2, 2]], kind)
     lists = np.array([[0, 1], [0, -1], [3, -1], [2, 7]])
-    found = audit.self_recall(lists, np.arange(4), n=4, vectors=x)
+    found = self_recall(lists, np.arange(4), n=4, vectors=x)
     assert (found.n, found.itself, found.equal) == (4, 1, 1)
     assert found.unreachable.tolist() == [2, 3]
     assert found.share == 0.5
-    assert audit.self_recall(lists, np.arange(4), n=4).unreachable.tolist() == [1, 2, 3]
-    assert math.isnan(audit.self_recall(lists[:0], np.arange(0), n=4).share)
+    assert self_recall(lists, np.arange(4), n=4).unreachable.tolist() == [1, 2, 3]
+    assert math.isnan(self_recall(lists[:0], np.arange(0), n=4).share)
     with pytest.raises(UsageError, match="outside"):
-        audit.self_recall(lists, np.arange(1, 5), n=4)
+        self_recall(lists, np.arange(1, 5), n=4)
 
 
 # --- slices and verdicts
@@ -257,7 +267,7 @@ def test_audit__finds_the_least_ef_and_the_curve():
         (20, 0.5, 2000.0), (40, 1.0, 400.0), (80, 1.0, None),
     ]  # fmt: skip
     table = found.table()
-    assert table.schema == audit.SCHEMA
+    assert table.schema == SCHEMA
     assert table.num_rows == 3
     assert table["ties_at_k"].null_count == 3
     assert table["verdict"].to_pylist() == ["fail", "pass", "pass"]
@@ -304,12 +314,12 @@ def test_audit__says_what_does_not_fit():
 
 
 def test_loss__is_what_approximate_search_costs():
-    found = audit.loss([1.0, 1.0, 0.5, 0.0], [1.0, 0.5, 0.5, 0.0])
+    found = loss([1.0, 1.0, 0.5, 0.0], [1.0, 0.5, 0.5, 0.0])
     assert (found.n, found.delta, found.wins, found.losses) == (4, 0.125, 1, 0)
     assert (found.before, found.after) == (0.5, 0.625)
     assert found.low is not None
     assert found.low <= 0.125 <= found.high
-    assert audit.loss({"a": 1.0}, {"a": 1.0, "b": 0.5}).unpaired == 1
+    assert loss({"a": 1.0}, {"a": 1.0, "b": 0.5}).unpaired == 1
 
 
 # --- published cases
