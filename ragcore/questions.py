@@ -14,6 +14,7 @@ from ragcore import schema
 from ragcore.errors import InputError
 from ragcore.formats import arrow
 from ragcore.index.chunks import ID_NAMES, VECTOR, vectors_of
+from ragcore.index.opened import Index, check_corpus
 from ragcore.suites import Suite, open_suite
 
 QUESTION_NAMES = ("question", "query", "text")
@@ -104,6 +105,22 @@ def read_questions(
             f"one of {', '.join(QUESTION_NAMES)}, or {VECTOR}", "name the column question",
         )  # fmt: skip
     return Questions(where, suite, table, case_ids, langs, texts, asked, vectors)
+
+
+def check_suite(index: Index, questions: Questions) -> None:
+    """Refuse an index of another corpus than the suite's own list of chunks, if it has one.
+
+    Raises
+    ------
+    InputError
+        See `ragcore.index.opened.check_corpus`.
+    """
+    if questions.suite is None:
+        return
+    for name in ("chunks.arrow", "chunks.parquet"):
+        if (questions.suite.path / name).is_file():
+            check_corpus(index.path, index.manifest, questions.suite.path / name)
+            return
 
 
 def _read(path: Path) -> pa.Table:

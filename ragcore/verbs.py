@@ -14,7 +14,7 @@ from ragcore.auditing import audit_index
 from ragcore.errors import UsageError
 from ragcore.filters import Filter
 from ragcore.index.opened import Index, open_index
-from ragcore.questions import Questions, read_questions
+from ragcore.questions import Questions, check_suite, read_questions
 from ragcore.search import Found, vectors_of_questions
 from ragcore.search import search as run_search
 from ragcore.search_settings import Settings
@@ -91,7 +91,11 @@ def search(
     chosen = tuple(f if isinstance(f, Filter) else Filter.parse(f) for f in filters)
     opened = index if isinstance(index, Index) else open_index(index)
     return run_search(
-        opened, _questions(cases), Settings(filters=chosen, **settings), name=name, embed=embed
+        opened,
+        _questions(opened, cases),
+        Settings(filters=chosen, **settings),
+        name=name,
+        embed=embed,
     )
 
 
@@ -115,14 +119,17 @@ def audit(
     _refuse(settings, {f.name for f in fields(AuditSettings)})
     chosen = tuple(f if isinstance(f, Filter) else Filter.parse(f) for f in filters)
     opened = index if isinstance(index, Index) else open_index(index)
-    questions = _questions(cases)
+    questions = _questions(opened, cases)
     vectors, _ = vectors_of_questions(opened, questions, embed)
     made = replace(AuditSettings(**settings), filters=chosen)
     return audit_index(opened, questions, vectors, made, suite=suite, qrels=qrels)
 
 
-def _questions(cases: Any) -> Questions:
-    return cases if isinstance(cases, Questions) else read_questions(cases)
+def _questions(index: Index, cases: Any) -> Questions:
+    """Cases as questions; those of a suite must be about the corpus of the index."""
+    questions = cases if isinstance(cases, Questions) else read_questions(cases)
+    check_suite(index, questions)
+    return questions
 
 
 def _refuse(given: dict[str, Any], known: set[str]) -> None:

@@ -169,15 +169,11 @@ def questions_of(cases: Path, opened: Any, given: dict[str, Any]) -> Any:
     from dataclasses import replace
 
     from ragcore import schema
-    from ragcore.index.opened import check_corpus
-    from ragcore.questions import read_questions, vectors_by_id
+    from ragcore.questions import check_suite, read_questions, vectors_by_id
 
     questions = read_questions(cases, given["split"])
-    if questions.suite is not None and given["chunks"] is None:
-        for name in ("chunks.arrow", "chunks.parquet"):
-            if (questions.suite.path / name).is_file():
-                check_corpus(opened.path, opened.manifest, questions.suite.path / name)
-                break
+    if given["chunks"] is None:
+        check_suite(opened, questions)
     if given["question_vectors"] is not None:
         vectors = vectors_by_id(
             given["question_vectors"], questions.case_ids, schema.CASE_NAMES, "case"

@@ -82,9 +82,7 @@ def test_compare__counts_by_the_definitions(problem, metric, threads, good):
     )  # fmt: skip
     for i, query in enumerate(q):
         order = nearest(x, query, len(x), metric, may)
-        counts, gap = compare(
-            x, query, order, lists[i].tolist(), k, metric, EPS, eligible, deleted
-        )
+        counts, gap = compare(x, query, order, lists[i].tolist(), k, metric, EPS, eligible, deleted)
         assert {name: int(getattr(found, name)[i]) for name in counts} == counts
         assert found.gap[i] == pytest.approx(gap, abs=1e-12, nan_ok=True)
     known = found.wanted > 0

@@ -8,7 +8,7 @@ import pytest
 
 import indexes
 import ragcore
-from ragcore.errors import UsageError
+from ragcore.errors import InputError, UsageError
 
 TEXTS = {"a": "red fox", "b": "blue hen", "c": "red hen"}
 VECTORS = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [0.6, 0.8]}
@@ -58,3 +58,15 @@ def test_verbs__refuse_what_they_do_not_know(tmp_path):
         ragcore.search(tmp_path / "i", cases, top_k=3)
     with pytest.raises(UsageError, match="unknown setting 'ef'"):
         ragcore.audit(tmp_path / "i", cases, ef=3)
+
+
+def test_verbs__refuse_an_index_of_another_corpus(tmp_path):
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    feather.write_feather(indexes.ask({"q": "red"}).table, str(suite / "cases.arrow"))
+    feather.write_feather(indexes.chunk_table(TEXTS), str(suite / "chunks.arrow"))
+    index = ragcore.build_index(suite / "chunks.arrow", tmp_path / "i")
+    assert ragcore.search(index, suite).table.num_rows == 1
+    feather.write_feather(indexes.chunk_table(TEXTS | {"a": "x"}), str(suite / "chunks.arrow"))
+    with pytest.raises(InputError, match="changed under its index"):
+        ragcore.search(index, suite)
