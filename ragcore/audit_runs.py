@@ -9,7 +9,7 @@ import numpy as np
 
 from ragcore.audit import SliceAudit, audit_table, compare_lists, exact_pass
 from ragcore.audit_report import AuditSettings, Report, recalls_of
-from ragcore.auditing import case_slices, copies
+from ragcore.auditing import case_slices, copies, unsliced
 from ragcore.errors import InputError, UsageError
 from ragcore.fuse import fuse
 from ragcore.index.opened import Index
@@ -75,7 +75,7 @@ def audit_run(
         report.notes.append(
             f"{len(unknown)} ids are not in {index.path}, the first is {unknown[0]!r}: no hits"
         )
-    report.notes += index.exact.warnings()
+    report.notes += [*unsliced(questions, settings.by), *index.exact.warnings()]
     return report
 
 
@@ -128,6 +128,8 @@ def audit_against_run(
                 "there is"
             )
     report.notes += _said(keys, absent, lists)
+    if questions is not None:
+        report.notes += unsliced(questions, settings.by)
     if lost:
         report.notes.append(f"{lost} of {len(keys)} cases are not in the exact run")
     return report

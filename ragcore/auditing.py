@@ -86,7 +86,7 @@ def audit_index(
         report.losses += _losses(index, questions, settings, k, exact, found, suite, qrels)
     report.selves = _selves(index, settings, progress)
     report.n_copies = copies(index.vectors)
-    report.notes += _noticed(index, vectors, exact)
+    report.notes += [*unsliced(questions, settings.by), *_noticed(index, vectors, exact)]
     return report
 
 
@@ -133,6 +133,15 @@ def case_slices(questions: Questions, by: Sequence[str]) -> dict[str, Any]:
         for value in dict.fromkeys(v for each in lists for v in each if v is not None):
             out[f"{name}={value}"] = np.array([value in each for each in lists], np.bool_)
     return out
+
+
+def unsliced(questions: Questions, by: Sequence[str]) -> list[str]:
+    """Cases without a value of a column, which are in no slice of it."""
+    empty = {name: sum(v is None for v in questions.column(name) or ()) for name in by}
+    return [
+        f"{n} of {len(questions)} cases have no {name}: in no slice of it"
+        for name, n in empty.items() if n
+    ]  # fmt: skip
 
 
 def _shards(index: Index) -> dict[str, Any]:
@@ -205,15 +214,14 @@ def _filtered(
         eligibility = Eligibility(index, questions, [one])
         parts: dict[int, list[ListComparison]] = {}
         split: dict[tuple[str, int], list[ListComparison]] = {}
+        by_force: dict[int, int] = {}
         for members, mask in eligibility.groups(len(questions)):
             asked = np.ascontiguousarray(vectors[members])
             exact = exact_pass(index.exact, asked, [k], eligible=mask, threads=settings.threads)
             for ef in efs_of(settings, k):
                 way = Approximate(index, asked, ef)
                 rows, _, _ = way.search(0, len(asked), k, mask, settings.threads)
-                note = f"filter {one}: some questions are answered by brute force, as in search"
-                if way.n_completed and note not in notes:
-                    notes.append(note)
+                by_force[ef] = by_force.get(ef, 0) + way.n_completed
                 made = _compared(index, exact, rows, k, asked, mask, settings.threads)
                 parts.setdefault(ef, []).append(made)
                 for name, shard in shards.items():
@@ -224,6 +232,11 @@ def _filtered(
                     )  # fmt: skip
                     split.setdefault((name, ef), []).append(made)
         notes += [note for note in eligibility.notes if note not in notes]
+        notes += [
+            f"filter {one}, ef {ef}, k {k}: {n} of {len(questions)} questions were answered by "
+            "brute force, as in search"
+            for ef, n in by_force.items() if n
+        ]  # fmt: skip
         out += _named(audit_table({ef: _joined(p) for ef, p in parts.items()}, **common), str(one))
         for name in shards:
             lists = {ef: _joined(split[name, ef]) for ef in efs_of(settings, k)}
@@ -295,6 +308,10 @@ def _noticed(index: Index, vectors: Any, exact: Neighbours) -> list[str]:
             f"{exact.n_queries_not_finite} of {len(vectors)} questions have a vector that is not "
             "finite: not audited"
         )
+    if _shards(index):
+        lost = index.documents[SHARD].null_count
+        if lost:
+            notes.append(f"{lost} of {index.n_chunks} chunks have no shard: in no slice of shards")
     said = index.manifest["hnsw"]
     if said["n_slots"] > said["n_live"]:
         notes.append(f"{said['n_slots'] - said['n_live']} of {said['n_slots']} nodes are deleted")

@@ -46,7 +46,7 @@ def fused_lists(
     for i, name in enumerate(fused.table["case_id"].to_pylist()):
         at = int(name)
         out.rows[at], out.scores[at] = rows[ends[i] : ends[i + 1]], scores[ends[i] : ends[i + 1]]
-    return out, [note for note in fused.notes if "Jaccard" in note]
+    return out, [pair.sentence() for pair in fused.agreements]
 
 
 def ranked_lists(

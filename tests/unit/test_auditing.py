@@ -119,7 +119,13 @@ def test_audit__finds_the_shard_that_is_damaged(world, tmp_path):
 def test_audit__filters_are_slices_over_what_they_let_through(world):
     index, questions = world
     settings = AuditSettings((10,), (400,), filters=(Filter.parse("lang=zh"),), recall="id")
-    rows = rows_of(audit_index(index, questions, questions.vectors, settings))
+    report = audit_index(index, questions, questions.vectors, settings)
+    assert not any("brute force" in note for note in report.notes)
+    wider = dataclasses.replace(settings, ks=(20,))
+    said = f"filter lang=zh, ef 400, k 20: {M} of {M} questions were answered by brute force"
+    notes = audit_index(index, questions, questions.vectors, wider).notes
+    assert any(note.startswith(said) for note in notes)
+    rows = rows_of(report)
     row = rows[400, "lang=zh"]
     assert (row.hits, row.wanted, row.verdict) == (10 * M, 10 * M, "pass")
     parts = [rows[400, f"lang=zh & shard=s{i}"] for i in range(3)]
@@ -176,6 +182,17 @@ def test_within__keeps_true_neighbours_of_a_part():
 def test_copies__are_equal_bit_for_bit():
     assert copies(np.array([[1, 2], [1, 2], [3, 4], [1, 2]], np.float32)) == 2
     assert copies(np.empty((0, 3), np.float32)) == 0
+
+
+def test_audit__what_is_in_no_slice_is_counted(tmp_path):
+    vectors = {name: [float(i), 1.0] for i, name in enumerate("abcd")}
+    columns = {"shard": ["x", "y", None, "x"]}
+    index = indexes.make(tmp_path / "i", vectors=vectors, columns=columns)
+    questions = indexes.ask(vectors=vectors, kind=["u", None, None, "v"])
+    settings = AuditSettings((1,), (10,), ("kind",))
+    notes = audit_index(index, questions, questions.vectors, settings).notes
+    assert "2 of 4 cases have no kind: in no slice of it" in notes
+    assert "1 of 4 chunks have no shard: in no slice of shards" in notes
 
 
 # --- lists of other engines
