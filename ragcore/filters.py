@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ragcore.errors import UsageError
+from ragcore.formats.compute import pc
 from ragcore.index.opened import Index
 from ragcore.questions import Questions
 

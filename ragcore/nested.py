@@ -19,6 +19,11 @@ from ragcore_kernels.ranking import RECORDED
 from ragcore_kernels.rows import SCORE_F64, SCORE_NONE
 
 LIST_NAMES = ("ranked", "doc_ids", "ids", "retrieved_ids")
+_TOLD = (
+    "context", "proposed", "final", "claims", "citations", "timings", "cost", "energy", "stages",
+    "effects", "context_state", "error",
+)  # fmt: skip
+"""Columns that make a table a case batch even without rankings."""
 
 
 @dataclass
@@ -45,10 +50,13 @@ def nested_rows(table: pa.Table, where: str, name: str = "") -> Rows:
         raise InputError(
             where, f"columns {', '.join(table.column_names)}", "a column case_id", "add one"
         )
-    list_name = arrow.find(table, LIST_NAMES)
-    assert list_name is not None  # `is_nested` decided that this is a case batch
+    list_name = arrow.find(table, LIST_NAMES) or LIST_NAMES[0]
     cases = arrow.as_ids(where, case_name, table[case_name])
-    cases, lists = aligned(cases, table[list_name])
+    if list_name in table.column_names:
+        column = table[list_name]
+    else:  # a trace may tell of other layers alone
+        column = pa.chunked_array([pa.nulls(len(cases), pa.list_(pa.string()))])
+    cases, lists = aligned(cases, column)
     parts = [_lists_of(chunk, where, list_name) for chunk in lists.chunks]
     segments, owners, missing = [np.empty((0, 3), np.int64)], [np.empty(0, np.int64)], []
     sources, at = [], [np.empty((0, 2), np.int64)]
@@ -156,9 +164,13 @@ def _scores(where: str, name: str, score: pa.Array, used: Any) -> pa.Array:
 
 
 def is_nested(table: pa.Table) -> bool:
-    """Whether a table is a case batch: it has a list column of retrieved ids."""
+    """Whether a table is a case batch: it has a list column of retrieved ids, or tells of a trace.
+
+    Only `case_id` is required of a case batch; a flat table has an id in every row.
+    """
     name = arrow.find(table, LIST_NAMES)
     if name is None:
-        return False
+        told = any(name in table.column_names for name in _TOLD)
+        return told and arrow.find(table, schema.ID_NAMES) is None
     kind = table.schema.field(name).type
     return pa.types.is_nested(kind) and not pa.types.is_struct(kind) and not pa.types.is_map(kind)

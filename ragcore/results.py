@@ -14,12 +14,11 @@ from ragcore.columns import CaseCodes
 from ragcore.measures.definitions import Measure
 from ragcore_kernels.layout import F64, I64
 
-(
-    NO_RELEVANT, EMPTY, UNDEFINED, NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL, NO_COLUMN, NO_FORM,
-    NOT_EXPECTED,
-) = (
-    "no-relevant", "empty-ranking", "undefined", "nothing-required", "not-recorded", "error",
-    "label-not-final", "no-column", "no-closed-form", "abstention-not-expected",
+NO_RELEVANT, EMPTY, UNDEFINED, NO_FORM = (
+    "no-relevant", "empty-ranking", "undefined", "no-closed-form",
+)  # fmt: skip
+NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL = (
+    "nothing-required", "not-recorded", "error", "label-not-final",
 )  # fmt: skip
 
 
@@ -75,6 +74,8 @@ class RunScores:
     lost : codes of the judged cases that the run has no ranking of; None for none.
     slices : by column, made when first asked for.
     manifest : what the run says of itself.
+    columns : of layered measures, the `measures.inputs.Column` that values come from.
+    inputs : what they were worked out of, `measures.inputs.Inputs`; None without such measures.
     """
 
     name: str
@@ -99,6 +100,8 @@ class RunScores:
     slices: dict[str, list[tuple[str, I64]]] = field(default_factory=dict)
     manifest: dict[str, Any] = field(default_factory=dict)
     spent: set[str] = field(default_factory=set)
+    columns: dict[int, Any] = field(default_factory=dict)
+    inputs: Any = None
 
     @cached_property
     def case_names(self) -> list[str]:
@@ -145,12 +148,21 @@ class RunScores:
         na = EMPTY if name == "Judged" else NO_RELEVANT
         if name == "retrieval.coverage":
             na = NOT_REQUIRED
-        elif name == "abstention.correct":
-            na = NOT_EXPECTED
         if self.measures[m].text in self.spent:
             na = NO_FORM
-        words = [None, na, NOT_RECORDED, LABEL, ERROR]
+        words: list[str | None] = [None, na, NOT_RECORDED, LABEL, ERROR]
+        if m in self.columns:
+            words[schema.NA] = UNDEFINED
+            for state, word in self.columns[m].why.items():
+                words[state] = word
         return [words[s] for s in states.tolist()]
+
+    def rungs(self, m: int) -> list[str | None]:
+        """The lowest rung of the verdicts behind each ranking's value; None without verdicts."""
+        found = self.columns[m].rungs if m in self.columns else None
+        if found is None:
+            return [None] * self.case_of.size
+        return [schema.RUNGS[r] if r >= 0 else None for r in found.tolist()]
 
     def table(self) -> pa.Table:
         """`schema.SCORES`: one row a measure and ranking, none dropped."""
@@ -163,6 +175,7 @@ class RunScores:
         codes = self.states.ravel().astype(np.int32)
         states = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(schema.STATES))
         reasons = [word for i in range(m) for word in self.reasons(i)]
+        rungs = [word for i in range(m) for word in self.rungs(i)]
         return pa.table(
             [
                 pa.array([self.name] * (n * m), pa.string()),
@@ -175,7 +188,7 @@ class RunScores:
                 pa.array(denominators.ravel(), mask=~ok | np.isnan(denominators.ravel())),
                 states.cast(schema.DICT),
                 pa.array(reasons, pa.string()).dictionary_encode().cast(schema.DICT),
-                pa.array([None] * (n * m), pa.string()).dictionary_encode().cast(schema.DICT),
+                pa.array(rungs, pa.string()).dictionary_encode().cast(schema.DICT),
             ],
             schema=schema.SCORES,
         )

@@ -24,7 +24,7 @@ from ragcore.measures.rankings import (
 )
 from ragcore.results import RunScores
 from ragcore.scores import Scores
-from ragcore.scoring import score_run
+from ragcore.scoring import COVERAGE, score_run
 from ragcore.suites import Suite, find_suite, judgements, open_suite
 from ragcore.threads import default_threads
 from ragcore_kernels import ranking as kernel
@@ -53,6 +53,7 @@ def score(
     names: Sequence[str] | None = None,
     bounds: Sequence[str] = (),
     also: Sequence[str] = (),
+    judgments: Any = None,
 ) -> Scores:
     """Score runs against a suite or qrels.
 
@@ -79,6 +80,8 @@ def score(
     bounds : after each measure its values over all orders of tied scores (``ties``: best,
         expected, worst) and over what unjudged documents may be (``holes``: best, worst).
     also : measures that are scored besides; names that are there already add nothing.
+    judgments : files or tables of verdicts (`schema.JUDGMENTS`) for the measures that rest on
+        them; None = those in the suite's folder ``judgments``, if there is one.
 
     Returns
     -------
@@ -136,6 +139,7 @@ def score(
     form: Callable[[Rows], Rows] = _as_it_is
     if normalize_ids:
         from ragcore.normalise import nfc as form
+    shared = _shared(opened, judgments, parsed)
     labels, required = _labels(opened, qrels, parsed, codes, workers, float_grades, form)
     for one in loaded:
         one.rows = form(one.rows)
@@ -143,12 +147,14 @@ def score(
     pending: list[Any] = []
     for one in loaded:
         run, given = score_run(
-            one.rows, labels, required, codes, parsed, options, policy, opened, allow_empty
-        )
-        run.manifest = one.manifest
+            one.rows, labels, required, codes, parsed, options, policy, opened, allow_empty,
+            shared, one.manifest,
+        )  # fmt: skip
         out.append(run)
         pending.append((one.rows, labels, given[0], given[1], codes, policy))
     inputs = [one.rows.where for one in loaded] + [labels.rows.where]
+    if shared is not None and shared.judgments is not None:
+        inputs += [where for _, where in shared.judgments.where]
     return Scores(out, opened, policy, pending, inputs, workers)
 
 
@@ -221,12 +227,30 @@ def _labels(
         [schema.DISPUTED if m in ("disputed", "stale") else schema.OK for m in marks], np.int8
     )
     labels = labels_of_cases(form(rows), codes, langs, status)
-    if not any(one.definition.layer == "retrieval" for one in parsed):
+    if not any(one.definition.name == COVERAGE for one in parsed):
         return labels, None
     needed = judgements(opened, required=True)
     if needed is None:
         return labels, None
     return labels, labels_of_cases(form(needed), codes, langs, status)
+
+
+def _shared(opened: Suite | None, judgments: Any, parsed: list[Measure]) -> Any:
+    """What layered measures share; None if none is asked for.
+
+    Judgments are read even if no measure rests on them: what is wrong with them must show.
+    """
+    nothing = judgments is None or (isinstance(judgments, Sequence) and not len(judgments))
+    if nothing and not any(one.layered for one in parsed):
+        return None
+    from ragcore.judgments import read_judgments  # what plain rankings need not load
+    from ragcore.measures.inputs import Shared
+
+    if nothing and opened is not None:
+        judgments = sorted((opened.path / "judgments").glob("*.arrow"))
+        nothing = not judgments
+    given = None if nothing else read_judgments(judgments)
+    return Shared(opened, given)
 
 
 def _as_it_is(rows: Rows) -> Rows:

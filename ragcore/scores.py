@@ -50,9 +50,13 @@ class Scores:
         if self._audits is None:
             self._audits = [audits.audit(*given) for given in self._pending]
             self._pending = []  # from here on the runs themselves are free
-            for audit in self._audits:
+            for run, audit in zip(self.runs, self._audits, strict=True):
                 if self.suite is not None:
                     audit.counts["suite cases"] = self.suite.cases.num_rows
+                if run.inputs is not None:
+                    counts, sentences = run.inputs.audit()
+                    audit.counts |= counts
+                    audit.warnings += sentences
         return self._audits
 
     def _run(self, run: str | int | None) -> RunScores:

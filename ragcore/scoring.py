@@ -12,7 +12,7 @@ from ragcore import audits, schema
 from ragcore.columns import CaseCodes, Rows
 from ragcore.errors import InputError
 from ragcore.measures import bounds as limits
-from ragcore.measures import engine, outcome_values, ranked, registry
+from ragcore.measures import engine, ranked, registry
 from ragcore.measures.ceilings import ceilings
 from ragcore.measures.definitions import Measure
 from ragcore.measures.engine import Hits, Options
@@ -21,6 +21,9 @@ from ragcore.measures.variants import kind_of
 from ragcore.results import RunScores
 from ragcore.suites import Suite
 from ragcore_kernels.layout import F64, I64
+
+COVERAGE = "retrieval.coverage"
+"""The one layered measure that is a function of hits, those of what is required."""
 
 
 def score_run(
@@ -33,6 +36,8 @@ def score_run(
     policy: dict[str, str],
     opened: Suite | None,
     allow_empty: bool,
+    shared: Any = None,
+    manifest: dict[str, Any] | None = None,
 ) -> tuple[RunScores, tuple[Any, Any]]:
     """Score one run; and the rankings and hits that its audit needs.
 
@@ -45,6 +50,9 @@ def score_run(
     options, policy : how rankings are read; policies that shape the numbers.
     opened : the suite, if there is one.
     allow_empty : let a run without any judged case score.
+    shared : what the layered measures of all runs share, a `measures.inputs.Shared`; None if no
+        such measure is asked for.
+    manifest : what the run says of itself.
 
     Raises
     ------
@@ -65,7 +73,7 @@ def score_run(
     zeroed: dict[str, int] = {}
     spent: set[str] = set()
     ours = [m for m, one in enumerate(parsed) if one.definition.layer == "ranked"]
-    theirs = [m for m, one in enumerate(parsed) if one.definition.layer == "retrieval"]
+    theirs = [m for m, one in enumerate(parsed) if one.definition.name == COVERAGE]
     sources = [(ours, hits)] if ours else []
     if theirs and required is not None:
         sources.append((theirs, engine.find_hits(rows, required, rankings, options)))
@@ -89,22 +97,30 @@ def score_run(
     if theirs and required is None:
         values[theirs] = math.nan
         states[theirs] = schema.MISSING
-    if rest := [m for m, one in enumerate(parsed) if one.definition.layer == "outcome"]:
-        values[rest], states[rest] = outcome_values.evaluate(
-            [parsed[m] for m in rest], rows.traces, opened.cases if opened is not None else None,
-            rankings.row_of[picked], rankings.label_of[picked], labels.status,
-        )  # fmt: skip
+    columns: dict[int, Any] = {}
+    inputs: Any = None
+    rest = [m for m, one in enumerate(parsed) if one.layered]
+    if rest:
+        from ragcore.measures import inputs as layers  # what plain rankings need not load
+        from ragcore.measures import layered
+
+        inputs = layers.inputs_of(
+            shared, rows, rankings, picked, labels, manifest or {}, options.threads
+        )
+        values[rest], states[rest], found = layered.evaluate([parsed[m] for m in rest], inputs)
+        columns = dict(zip(rest, found, strict=True))
     run = RunScores(
         rows.name, rows.where, parsed, values, states, rankings.case_of[picked],
         [rankings.lang[t] for t in picked] if rankings.lang is not None else None,
         [rankings.repeat[t] for t in picked] if rankings.repeat is not None else None,
         rankings.row_of[picked], rankings.label_of[picked], codes, policy, zeroed, rows.traces,
-        opened.cases if opened is not None else None, spent=spent,
+        opened.cases if opened is not None else None, spent=spent, columns=columns,
+        inputs=inputs, manifest=manifest or {},
     )  # fmt: skip
 
     if rankings.absent.any():
         run.lost = np.unique(rankings.case_of[rankings.absent])
-    parts = _Parts(parsed, plans, picked, rest, run)
+    parts = _Parts(parsed, plans, picked, columns)
     run.quotients, run.ceilings = parts.quotients, parts.ceilings
     return run, (rankings, hits)
 
@@ -116,8 +132,7 @@ class _Parts:
     measures: list[Measure]
     plans: list[tuple[list[int], Hits, ranked.Specification]]
     picked: I64
-    outcomes: list[int]
-    run: RunScores
+    columns: dict[int, Any]
 
     def quotients(self) -> tuple[F64, F64]:
         """Numerators and denominators, (n_measures, n) each."""
@@ -125,8 +140,8 @@ class _Parts:
         for group, source, spec in self.plans:
             parts[:, group] = source.evaluate(spec, parts=True)[1][:, :, self.picked]
         parts[:, [m for m, one in enumerate(self.measures) if kind_of(one)]] = math.nan
-        for m in self.outcomes:
-            parts[0, m], parts[1, m] = self.run.values[m], 1.0
+        for m, column in self.columns.items():
+            parts[0, m], parts[1, m] = column.over, column.under
         return parts[0], parts[1]
 
     def ceilings(self) -> F64:

@@ -28,6 +28,12 @@ _SCORING = (
         "--qrels", type=click.Path(path_type=Path), help="Judgements: TREC, Arrow, Parquet."
     ),
     click.option(
+        "--judgments",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        help="Verdicts, Arrow or Parquet; else the suite's own folder of them; may be repeated.",
+    ),
+    click.option(
         "-m",
         "--measure",
         "measures",

@@ -20,6 +20,7 @@ class Definition:
     aggregate : how cases become one number: mean, geometric mean, or sum.
     bounds : which bounds it has over ties and holes.
     zero : whether a case without relevant documents may count as 0 (`--no-relevant zero`).
+    pooled : whether its numerators and denominators may be added up over cases: `micro(...)`.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Definition:
     aggregate: str = "mean"
     bounds: str = ""
     zero: bool = True
+    pooled: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,8 @@ class Measure:
     rel: int
     params: dict[str, Any]
     aggregate: str
+
+    @property
+    def layered(self) -> bool:
+        """Whether it reads columns of the trace, rather than the hits of a ranking."""
+        return self.definition.layer != "ranked" and self.definition.name != "retrieval.coverage"

@@ -2,83 +2,95 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
+from ragcore.formats.compute import pc
 from ragcore.measures.definitions import Measure
-from ragcore_kernels.layout import F64, I64
+from ragcore.measures.inputs import NO_COLUMN, Column, Inputs, missing
+
+_NOT_EXPECTED = "abstention-not-expected"
 
 
-def evaluate(
-    measures: list[Measure], traces: pa.Table | None, cases: pa.Table | None,
-    row_of: I64, label_of: I64, status: Any,
-) -> tuple[F64, Any]:  # fmt: skip
-    """Values and states of outcome measures, (n_measures, n_rankings) each.
-
-    Parameters
-    ----------
-    traces, cases : the run and the suite; None where there is none.
-    row_of, label_of : (n,), row of each ranking in them; -1 without one. A judged case that the
-        run lacks was not handled: 0.
-    status : (n_labels,), state of each row of `cases`.
-    """
-    n = row_of.size
-    values = np.full((len(measures), n), math.nan)
-    states = np.full((len(measures), n), np.int8(schema.MISSING))
-    if cases is None or "expected_state" not in cases.column_names:
-        return values, states
-    wanted = _texts(cases["expected_state"])[label_of]
-    valued = "expected_value" in cases.column_names
-    target = _texts(cases["expected_value"])[label_of] if valued else None
-    errors = _of(traces, "error", None, row_of)
-    for m, one in enumerate(measures):
-        column = "proposed" if one.definition.name == "generation.task" else "final"
-        state = _of(traces, column, "state", row_of)
-        if state is None and column == "final":
-            column = "proposed"
-            state = _of(traces, column, "state", row_of)
-        if state is None:
-            continue
-        right = state == wanted
-        if one.definition.name == "abstention.correct":
-            right = state == "abstain"
-        elif target is not None:
-            value = _of(traces, column, "value", row_of)
-            right &= value == target if value is not None else _none(target)
-        absent = row_of < 0
-        known = (~_none(state) | absent) & ~_none(wanted)
-        states[m, known] = schema.OK
-        if errors is not None:
-            states[m, ~_none(errors) & _none(state)] = schema.FAILED
-        states[m, status[label_of] == schema.DISPUTED] = schema.DISPUTED
-        if one.definition.name == "abstention.correct":
-            states[m, ~_none(wanted) & (wanted != "abstain")] = schema.NA
-        ok = states[m] == schema.OK
-        values[m, ok] = right[ok] & ~absent[ok]
-    return values, states
+def said(inputs: Inputs, column: str) -> pa.Array | None:
+    """The state that a trace ends in (``final``, where recorded) or proposes; None without any."""
+    state = inputs.part(column, "state")
+    if state is None and column == "final":
+        return inputs.part("proposed", "state")
+    return state
 
 
-def _none(values: Any) -> Any:
-    """Where an array of objects has none."""
-    return np.array([value is None for value in values], np.bool_)
+def value_of(inputs: Inputs, column: str) -> pa.Array | None:
+    """The value that goes with `said`."""
+    if inputs.part(column, "state") is None and column == "final":
+        column = "proposed"
+    return inputs.part(column, "value")
 
 
-def _texts(column: pa.ChunkedArray) -> Any:
-    return np.array([*column.to_pylist(), None], object)  # -1 finds the last: none
+def same(left: pa.Array | None, right: pa.Array | None, n: int) -> Any:
+    """(n,), where two texts are equal; two nulls are, and so is a null with no column at all."""
+    if left is None or right is None:
+        one = right if left is None else left
+        return np.ones(n, np.bool_) if one is None else np.asarray(one.is_null())
+    both = pc.equal(left.cast(pa.large_string()), right.cast(pa.large_string()))
+    equal = np.asarray(both.fill_null(False)).astype(np.bool_)
+    return equal | (np.asarray(left.is_null()) & np.asarray(right.is_null()))
 
 
-def _of(traces: pa.Table | None, column: str, field: str | None, rows: I64) -> Any:
-    """A column of the traces, or a field of a struct column, for each ranking; None without it."""
-    if traces is None or column not in traces.column_names:
+def _outcome(inputs: Inputs, column: str) -> tuple[Any, Any] | None:
+    """Whether state and value are the expected ones, and where both sides are known."""
+    state, wanted = said(inputs, column), inputs.case("expected_state")
+    if state is None or wanted is None:
         return None
-    found = traces[column]
-    if field is not None:
-        if not pa.types.is_struct(found.type) or found.type.get_field_index(field) < 0:
-            return None
-        parts = [None if part is None else part[field] for part in found.to_pylist()]
-        return np.array([*parts, None], object)[rows]
-    return _texts(found)[rows]
+    right = same(state, wanted, inputs.n)
+    if inputs.has_case("expected_value"):
+        right &= same(value_of(inputs, column), inputs.case("expected_value"), inputs.n)
+    return right, np.asarray(state.is_valid()) | inputs.absent
+
+
+def _against(inputs: Inputs, column: str) -> Column:
+    found = _outcome(inputs, column)
+    if found is None:
+        return missing(inputs, NO_COLUMN)
+    right, known = found
+    wanted = inputs.case("expected_state")
+    assert wanted is not None
+    unlabelled = np.asarray(wanted.is_null())
+    states = inputs.states(known)
+    states[unlabelled & (states == schema.OK)] = schema.MISSING
+    over = (right & ~inputs.absent).astype(np.float64)
+    return Column(over, np.ones(inputs.n), states)
+
+
+def end_to_end(inputs: Inputs, measure: Measure) -> Column:
+    """State and value after the support gate."""
+    return _against(inputs, "final")
+
+
+def task(inputs: Inputs, measure: Measure) -> Column:
+    """State and value of the proposal, before the gate."""
+    return _against(inputs, "proposed")
+
+
+def abstained(inputs: Inputs, measure: Measure) -> Column:
+    """Abstentions among the cases that are to be abstained from."""
+    found = _against(inputs, "final")
+    state, wanted = said(inputs, "final"), inputs.case("expected_state")
+    if state is None or wanted is None:
+        return found
+    silent = np.asarray(pc.equal(state, "abstain").fill_null(False)).astype(np.bool_)
+    other = np.asarray(pc.not_equal(wanted, "abstain").fill_null(False)).astype(np.bool_)
+    states = np.where(other, np.int8(schema.NA), found.states)
+    return Column(
+        silent.astype(np.float64), found.under, states, {**found.why, schema.NA: _NOT_EXPECTED}
+    )
+
+
+VALUES: dict[str, Callable[[Inputs, Measure], Column]] = {
+    "end_to_end": end_to_end, "generation.task": task, "abstention.correct": abstained,
+}  # fmt: skip
+"""How each measure of this layer is worked out."""

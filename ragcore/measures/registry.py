@@ -17,7 +17,20 @@ from functools import lru_cache
 from typing import Any
 
 from ragcore.errors import UsageError
-from ragcore.measures import outcomes, ranked, retrieval, variants
+from ragcore.measures import (
+    abstention,
+    citation,
+    claims,
+    context,
+    corpus,
+    generation,
+    judging,
+    outcomes,
+    ranked,
+    resources,
+    retrieval,
+    variants,
+)
 from ragcore.measures.definitions import Definition, Measure
 
 MOST = 2**31 - 1
@@ -26,6 +39,12 @@ MOST_SCALE = 1000  # of ERR: 2**max must be a double
 MOST_MAPPED = 65_535
 """Greatest grade that a map of gains may name."""
 
+
+LAYERS = (
+    ranked, corpus, retrieval, context, generation, claims, citation, abstention, outcomes,
+    judging, resources,
+)  # fmt: skip
+"""Modules that define measures, in the order of the docs."""
 
 _DEFINITIONS: dict[str, Definition] = {}
 _NAMES: dict[str, str] = {}
@@ -44,7 +63,8 @@ def register(*definitions: Definition) -> None:
 
 def _load() -> None:
     if not _DEFINITIONS:
-        register(*ranked.DEFINITIONS, *retrieval.DEFINITIONS, *outcomes.DEFINITIONS)
+        for layer in LAYERS:
+            register(*layer.DEFINITIONS)
 
 
 def definitions() -> list[Definition]:
@@ -135,8 +155,9 @@ POOLED = frozenset(
 def _pooled(text: str, inner: str, rel: int) -> Measure:
     """A share pooled over cases: sum of numerators over sum of denominators."""
     one = _one(inner.strip(), rel)
-    if one.definition.name not in POOLED or one.aggregate != "mean":
-        known = ", ".join(sorted(POOLED))
+    may = one.definition.name in POOLED or one.definition.pooled
+    if not may or one.aggregate != "mean":
+        known = ", ".join(sorted({*POOLED, *(d.name for d in definitions() if d.pooled)}))
         raise UsageError(f"measure {text!r}: {inner} is no share to pool", f"one of {known}")
     if variants.kind_of(one):
         raise UsageError(f"measure {text!r}: a bound is no share to pool")

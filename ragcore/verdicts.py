@@ -1,0 +1,235 @@
+"""Verdicts on a run, resolved: one verdict an item, or the reason why there is none.
+
+Adjudicated beats all, then the highest rung, then the declared judge; equals that differ are
+`disputed`. An error is no opinion: it counts only where nothing else was said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ragcore import schema
+from ragcore.errors import InputError
+from ragcore.formats.compute import pc
+from ragcore.judgments import Judgments
+from ragcore.lists import integers
+from ragcore.units import Vocabulary
+from ragcore_kernels import verdicts as kernel
+from ragcore_kernels.layout import I64
+
+STATE_OF = {
+    kernel.MISSING: schema.MISSING, kernel.DISPUTED: schema.DISPUTED,
+    kernel.FAILED: schema.FAILED, kernel.LOW_RUNG: schema.DISPUTED,
+}  # fmt: skip
+"""State of a value that rests on a cell without a verdict."""
+COUNTED = (
+    "verdicts of no scored case",
+    "verdicts of other runs",
+    "verdicts of other languages or repeats",
+    "verdicts on chunks that were not shown",
+    "verdicts on several chunks",
+    "verdicts matched",
+)
+"""What became of verdicts that were looked for, in the order of the kernel's counts."""
+
+
+@dataclass
+class Cells:
+    """Resolved verdicts, a stretch of them for each ranking.
+
+    Attributes
+    ----------
+    offsets : (n + 1,), ranking i owns ``verdict[offsets[i]:offsets[i + 1]]``.
+    verdict : (n_cells,) int8: `ragcore_kernels.verdicts.YES` and so on from 0, or a reason below 0.
+    rank : (n_cells,) int8, from which `rung` follows.
+    """
+
+    offsets: I64
+    verdict: Any
+    rank: Any
+
+    @property
+    def rung(self) -> Any:
+        """(n_cells,) int8, place in `schema.RUNGS` of the verdict that counts; -1 without one."""
+        return kernel.rung_of(self.rank)
+
+    @property
+    def yes(self) -> Any:
+        """(n_cells,) bool: the verdict is yes."""
+        return self.verdict == kernel.YES
+
+    def states(self) -> Any:
+        """(n,) int8, state of a value that needs every cell of a ranking: the worst of them."""
+        worst = np.zeros(self.offsets.size - 1, np.int8)
+        for reason, state in STATE_OF.items():
+            hit = np.flatnonzero(self.verdict == reason)
+            owner = np.searchsorted(self.offsets, hit, side="right") - 1
+            np.maximum.at(worst, owner, np.int8(state))
+        return worst
+
+
+@dataclass
+class Matching:
+    """How the rankings of one run are found from a verdict: see `ragcore_kernels.verdicts.settle`.
+
+    Attributes
+    ----------
+    run : its name.
+    case_ids, case_codes : ids of the suite's cases, and the code of each.
+    case_of : (n,), code of each ranking's case.
+    lang, repeat : of each ranking, or None.
+    needed : (n,) int8, the rung that its case requires.
+    """
+
+    run: str
+    case_ids: pa.Array
+    case_codes: I64
+    case_of: I64
+    lang: list[str | None] | None
+    repeat: list[int | None] | None
+    needed: Any
+
+
+class Verdicts:
+    """The verdicts on one run.
+
+    Parameters
+    ----------
+    judgments : all that were given; None for none.
+    match : the rankings.
+    vocabulary : codes of chunk ids.
+    declared : the judge that counts among equals, "" for none.
+    """
+
+    def __init__(
+        self,
+        judgments: Judgments | None,
+        match: Matching,
+        vocabulary: Vocabulary,
+        declared: str = "",
+    ) -> None:
+        self.judgments, self.match = judgments, match
+        self.counts = np.zeros(kernel.COUNTS, np.int64)
+        self.taken_back = 0
+        self._made: dict[tuple[str, int, int], Cells] = {}
+        if judgments is None:
+            return
+        n = match.case_of.size
+        self._unit = vocabulary.codes(judgments.evidence.items)
+        names = judgments.names
+        places = integers(
+            pc.index_in(names["case"].cast(pa.large_string()), value_set=match.case_ids),
+            len(names["case"]),
+        )
+        self._case_code = np.append(match.case_codes, -1)[places]  # the last for what is unknown
+        langs: dict[str | None, int] = {None: -1}
+        for word in match.lang or ():
+            langs.setdefault(word, len(langs))
+        lang_code = [langs.get(word, -1) for word in names["lang"].to_pylist()]
+        self._lang_code = np.array(lang_code or [-1], np.int64)
+        own, judge = names["run"].index(match.run).as_py(), names["judge"].index(declared).as_py()
+        self._own_run = own if own >= 0 else -2
+        self._members = np.argsort(match.case_of, kind="stable").astype(np.int64)
+        top = max(match.case_codes.max(initial=-1), match.case_of.max(initial=-1)) + 1
+        counts = np.bincount(match.case_of, minlength=int(top))
+        self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self._langs = np.array(
+            [-1] * n if match.lang is None else [langs[w] for w in match.lang], np.int64
+        )
+        repeats = match.repeat or [None] * n
+        self._repeats = np.array([-1 if r is None else r for r in repeats], np.int64)
+        self._rank = kernel.rank_of(
+            judgments.adjudicated, judgments.rung.astype(np.int64),
+            (judgments.judge == judge) & (judge >= 0),
+        )  # fmt: skip
+
+    def has(self, relation: str) -> bool:
+        """Whether any verdict was given on a relation, of whatever run or case."""
+        wanted = schema.RELATIONS.index(relation)
+        return self.judgments is not None and bool((self.judgments.relation == wanted).any())
+
+    def whole(self, relation: str) -> Cells:
+        """One cell a ranking."""
+        n = self.match.case_of.size
+        none = np.zeros(n + 1, np.int64)
+        return self._cells(relation, kernel.WHOLE, none, none, none[:0], np.arange(n + 1))
+
+    def claims(self, relation: str, claims: I64) -> Cells:
+        """One cell a claim; whatever chunks the verdict was given.
+
+        Parameters
+        ----------
+        claims : (n + 1,) offsets of the claims of each ranking.
+        """
+        none = np.zeros(claims.size, np.int64)
+        return self._cells(relation, kernel.CLAIMS, claims, none, none[:0], claims)
+
+    def units(self, relation: str, shown: I64, units: I64) -> Cells:
+        """One cell a unit; verdicts on one chunk each.
+
+        Parameters
+        ----------
+        shown, units : (n + 1,) offsets and flat codes of the units of each ranking.
+        """
+        none = np.zeros(shown.size, np.int64)
+        return self._cells(relation, kernel.UNITS, none, shown, units, shown)
+
+    def pairs(self, relation: str, claims: I64, shown: I64, units: I64) -> Cells:
+        """Claims x units of each ranking, row by row; verdicts on one claim and one chunk each."""
+        sizes = np.diff(claims) * np.diff(shown)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return self._cells(relation, kernel.PAIRS, claims, shown, units, offsets)
+
+    def _cells(
+        self, relation: str, mode: int, claims: I64, shown: I64, units: I64, offsets: I64
+    ) -> Cells:
+        key = (relation, mode, int(offsets[-1]))
+        if key in self._made and (self._made[key].offsets == offsets).all():
+            return self._made[key]
+        n_cells = int(offsets[-1])
+        cells = np.full(n_cells, kernel.MISSING, np.int8)
+        ranks = np.full(n_cells, kernel.NO_VERDICT, np.int8)
+        given = self.judgments
+        if given is not None and n_cells:
+            counts = np.zeros(kernel.COUNTS, np.int64)
+            counts[kernel.BAD_ROW] = -1
+            kernel.settle(
+                0, len(given), schema.RELATIONS.index(relation), mode, given.relation,
+                given.case, given.lang, given.run, given.repeat,
+                given.claim, given.verdict, self._rank, given.evidence.offsets, self._unit,
+                self._case_code, self._lang_code, self._own_run, self._starts, self._members,
+                self._langs, self._repeats, claims, shown, units, offsets, cells, ranks, counts,
+            )  # fmt: skip
+            if counts[kernel.BAD_CLAIM]:
+                raise self._bad_claim(relation, int(counts[kernel.BAD_ROW]), claims)
+            self.counts += counts
+            self.taken_back += kernel.hold_to_rung(offsets, self.match.needed, ranks, cells)
+        self._made[key] = Cells(offsets, cells, ranks)
+        return self._made[key]
+
+    def _bad_claim(self, relation: str, row: int, claims: I64) -> InputError:
+        given = self.judgments
+        assert given is not None
+        where, line = given.place(row)
+        name = given.names["case"][int(given.case[row])].as_py()
+        ranking = self._members[self._starts[self._case_code[given.case[row]]]]
+        n = int(claims[ranking + 1] - claims[ranking])
+        found = "no claim" if given.claim[row] < 0 else f"claim {given.claim[row]}"
+        wanted = f"0 to {n - 1}" if n else "none, as it has no claims"
+        return InputError(
+            where, f"{found} of case {name!r}, relation {relation}", f"a claim index: {wanted}",
+            "claims are numbered from 0, in the order of the column `claims`", row=line,
+        )  # fmt: skip
+
+    def audit(self) -> dict[str, int]:
+        """What became of the verdicts that were looked for, by name; zeros left out."""
+        found: dict[str, int] = dict(zip(COUNTED, self.counts.tolist(), strict=False))
+        cells = [c.verdict for c in self._made.values()]
+        found["items disputed"] = sum(int((c == kernel.DISPUTED).sum()) for c in cells)
+        found["items with errors alone"] = sum(int((c == kernel.FAILED).sum()) for c in cells)
+        found["items judged below the required rung"] = int(self.taken_back)
+        return {name: count for name, count in found.items() if count}
