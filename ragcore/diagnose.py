@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ragcore import hard_gates, schema
-from ragcore.diagnosis import first, isolation, joint
+from ragcore.diagnosis import first, isolation, joint, operations
 from ragcore.diagnosis.attribution import REPLAYS, Attribution, Interventions, attribute
 from ragcore.diagnosis.certificate import Certificate, certify
 from ragcore.diagnosis.confusion import state_confusion
@@ -206,6 +206,18 @@ class Diagnosis:
         return {run.name: hard_gates.hard_gates(run) for run in self.observed}
 
     @cached_property
+    def stages(self) -> dict[str, list[operations.Stage]]:
+        """Recorded stages by observed run, by their share of time."""
+        return {run.name: operations.stages(run) for run in self.observed}
+
+    @cached_property
+    def odd(self) -> dict[str, list[operations.Odd]]:
+        """Traces that loop, or that an index of another generation served, by observed run."""
+        return {
+            run.name: [*operations.loops(run), *operations.lagging(run)] for run in self.observed
+        }
+
+    @cached_property
     def certificates(self) -> dict[str, Certificate]:
         """For every run whose manifest names a baseline among the runs: what it changed."""
         by_name = {str(run.manifest.get("run") or run.name): run for run in self.runs}
@@ -227,12 +239,10 @@ class Diagnosis:
         """Interaction of generator and retriever; None unless four runs were crossed."""
         if not self._crossed:
             return None
-        scores, covers = [], []
-        for name in self._crossed:
-            run = self._run(name).name
-            scores.append(self.scores.per_case(self.outcome, run))
-            covers.append(self.scores.per_case("retrieval.coverage", run))
-        return isolation.crossed(*scores, covers[2], covers[1], self.level)
+        names = [self._run(name).name for name in self._crossed]
+        g1r1, g1r2, g2r1, g2r2 = (self.scores.per_case(self.outcome, name) for name in names)
+        r2, r1 = (self.scores.per_case("retrieval.coverage", names[at]) for at in (1, 2))
+        return isolation.crossed(g1r1, g1r2, g2r1, g2r2, r1, r2, self.level)
 
 
 _OTHER = tuple(name for name in schema.CONDITIONS if name not in ("end_to_end", "retrieved"))

@@ -14,34 +14,64 @@ import numpy as np
 
 from ragcore import schema
 from ragcore.errors import UsageError
+from ragcore.measures import layered, registry
+from ragcore.measures.inputs import NO_COLUMN, Column, Inputs, missing
+from ragcore.measures.reached import items_of, places, shares
 from ragcore.results import RunScores
 
 MEASURES = ("retrieval.coverage", "context.coverage", "generation.task", "end_to_end")
 """What the rule reads."""
 PASSED, RETRIEVAL, CONTEXT, GENERATION, CITATION, UNKNOWN = range(6)
-FIRST = ("passed", "retrieval", "context", "generation", "citation", "unknown")
+FIRST: tuple[str, ...] = ("passed", "retrieval", "context", "generation", "citation", "unknown")
 """Labels, in the order of the rule."""
-DIFFERS = "differs"
+DIFFERS: str = "differs"
 """What stands for a case whose languages or repeats do not fail in one layer."""
 
 
 def first_failing(run: RunScores) -> Any:
     """(n,) int8, place in `FIRST` of every ranking.
 
+    Measures that were not scored are worked out beside, if the columns of the traces were read.
+
     Raises
     ------
     UsageError
-        If one of `MEASURES` was not scored.
+        If one of `MEASURES` was not scored, and no other layered measure was.
     """
-    places = {one.text: m for m, one in enumerate(run.measures)}
-    absent = [name for name in MEASURES if name not in places]
-    if absent:
-        raise UsageError(f"{', '.join(absent)} not scored", f"score {', '.join(MEASURES)}")
-    values = [run.values[places[name]] for name in MEASURES]
-    states = [run.states[places[name]] for name in MEASURES]
-    out = by_rule(values, states)
-    absent = run.row_of < 0
-    return np.where(absent, np.int8(UNKNOWN), out) if run.traces is not None else out
+    values, states = zip(*(_found(run, name) for name in MEASURES), strict=True)
+    out = by_rule(list(values), list(states))
+    return np.where(run.row_of < 0, np.int8(UNKNOWN), out) if run.traces is not None else out
+
+
+def readable(run: RunScores) -> bool:
+    """Whether `first_failing` has what it needs: a run of traces, scored by a layered measure."""
+    return run.traces is not None and run.inputs is not None
+
+
+def _found(run: RunScores, name: str) -> tuple[Any, Any]:
+    """Values and states of one measure, scored or worked out now."""
+    for m, one in enumerate(run.measures):
+        if one.text == name:
+            return run.values[m], run.states[m]
+    if run.inputs is None:
+        raise UsageError(f"{name} was not scored", f"score {', '.join(MEASURES)}")
+    if name == "retrieval.coverage":
+        column = _retrieved(run.inputs).settled()
+        with np.errstate(invalid="ignore"):
+            return column.over / column.under, column.states
+    values, states, _ = layered.evaluate(registry.parse([name]), run.inputs)
+    return values[0], states[0]
+
+
+def _retrieved(inputs: Inputs) -> Column:
+    """Required evidence that the final ranking reaches."""
+    evidence = inputs.evidence
+    if evidence is None or not inputs.has_trace("ranked"):
+        return missing(inputs, NO_COLUMN)
+    lists, items = inputs.trace_lists("ranked"), items_of(inputs, evidence)
+    found = places(inputs, evidence, "shown ranked", lists, inputs.units(lists))
+    over, under = shares(items.offsets, evidence.required[items.at], found >= 0)
+    return Column(over, under, inputs.states(lists.present | inputs.absent))
 
 
 def by_rule(values: list[Any], states: list[Any]) -> Any:
@@ -80,12 +110,18 @@ def case_label(own: dict[str | None, str]) -> str:
     return words.pop() if len(words) == 1 else DIFFERS
 
 
+def of_case(run: RunScores, first: Any, code: int) -> str:
+    """The label of one case, by its code; `DIFFERS` where its rankings differ; "" without any."""
+    words = {FIRST[place] for place in first[run.case_of == code].tolist()}
+    return DIFFERS if len(words) > 1 else words.pop() if words else ""
+
+
 def counts(run: RunScores, first: Any) -> dict[str, dict[str, int]]:
     """Cases by label: under ``all``, and under each language."""
     cases = of_cases(run, first)
     langs = sorted({lang for own in cases.values() for lang in own if lang is not None})
-    out = {"all": dict.fromkeys((*FIRST, DIFFERS), 0)}
-    out |= {lang: dict.fromkeys((*FIRST, DIFFERS), 0) for lang in langs}
+    labels: list[str] = [*FIRST, DIFFERS]
+    out = {name: dict.fromkeys(labels, 0) for name in ("all", *langs)}
     for own in cases.values():
         out["all"][case_label(own)] += 1
         for lang, word in own.items():

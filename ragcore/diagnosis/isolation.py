@@ -48,6 +48,8 @@ DELTAS = {
 """By name: what is subtracted from what."""
 
 Value = float | None
+Four = tuple[Value, ...]
+"""CB, GC, RC, RD."""
 
 
 def classify(cb: bool, gc: bool, rc: bool, rd: bool) -> str:
@@ -71,7 +73,7 @@ def deltas(cb: Value, gc: Value, rc: Value, rd: Value) -> dict[str, Value]:
     return out
 
 
-def class_of(variants: list[tuple[Value, Value, Value, Value]]) -> str:
+def class_of(variants: list[Four]) -> str:
     """One class for a case, from its languages; repeats that differ make a value between."""
     found = set()
     for four in variants:
@@ -95,7 +97,7 @@ class Isolation:
     runs : by condition, the run that it is of.
     """
 
-    values: dict[str, tuple[Value, Value, Value, Value]]
+    values: dict[str, Four]
     classes: dict[str, str]
     recorded: tuple[str, ...]
     runs: dict[str, str]

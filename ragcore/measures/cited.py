@@ -45,7 +45,8 @@ def supplied(inputs: Inputs) -> Any:
         return np.isin(asked, shown) & (inputs.units(cited) >= 0)
 
     cited, context = inputs.trace_lists("citations"), inputs.trace_lists("context")
-    inputs.units(cited), inputs.units(context)  # every id has its code before the span is fixed
+    for one in (cited, context):
+        inputs.units(one)  # every id has its code before the span is fixed
     return inputs.once("citations supplied", make)
 
 

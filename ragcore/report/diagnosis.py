@@ -28,7 +28,7 @@ def page(found: Any, form: str) -> bytes:
     """
     parts = (
         _counts, _divergences, _cases, _matrix, _joint, _confusion, _hard, _isolation, _crossed,
-        _certificates, _notes,
+        _operations, _certificates, _notes,
     )  # fmt: skip
     blocks = [block for part in parts for block in part(found)]
     lines: list[str] = []
@@ -211,6 +211,25 @@ def _crossed(found: Any) -> list[Block]:
             [[f"{masked}: {_some(crossed.masked) or 'none'}"]],
         ),
     ]
+
+
+def _operations(found: Any) -> list[Block]:
+    out: list[Block] = []
+    body = [
+        [plain(run), plain(one.name), f"{one.share:.4f}", f"{one.p95_us / 1000:.3f}",
+         str(one.traces)]
+        for run, stages in found.stages.items() for one in stages
+    ]  # fmt: skip
+    if body:
+        out.append(("Time by stage", ["run", "stage", "share", "p95 ms", "traces"], body))
+    odd = []
+    for run, traces in found.odd.items():
+        for one in traces[:SHOWN]:
+            place = " ".join(str(x) for x in (one.case, one.lang, one.repeat) if x is not None)
+            odd.append([f"{plain(run)} {plain(place)}: {plain(one.what)}"])
+    if odd:
+        out.append(("Traces served in another way than others", [], odd))
+    return out
 
 
 def _certificates(found: Any) -> list[Block]:
