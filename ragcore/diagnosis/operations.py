@@ -14,6 +14,8 @@ from ragcore.results import RunScores
 
 LOOP = 3
 """A trace with more than this many times the median of steps loops, where no limit is declared."""
+WHOLE = ("end_to_end", "total", "e2e")
+"""Stages that time a whole trace, and are no part of it."""
 MANY = 5
 """Steps below which no trace loops, where no limit is declared."""
 
@@ -41,8 +43,9 @@ def stages(run: RunScores) -> list[Stage]:
     lists = run.inputs.trace_lists("timings")
     names = lists.strings("stage")
     spent = lists.integers("duration_us", 0)
-    known = {name: i for i, name in enumerate(dict.fromkeys(n for n in names if n is not None))}
-    code = np.array([known.get(n, -1) if n is not None else -1 for n in names], np.int64)
+    parts = [name for name in dict.fromkeys(names) if name is not None and name not in WHOLE]
+    known = {name: i for i, name in enumerate(parts)}
+    code = np.array([known.get(name or "", -1) for name in names], np.int64)
     total = int(spent[code >= 0].sum())
     out = []
     for name, i in known.items():
@@ -100,7 +103,10 @@ def loops(run: RunScores) -> list[Odd]:
 
 
 def lagging(run: RunScores) -> list[Odd]:
-    """Traces of another index generation than the manifest names, or most of the same snapshot have."""
+    """Traces of another index generation than they should be of.
+
+    That is the one that the manifest names, or the one that most traces of the snapshot have.
+    """
     inputs = run.inputs
     found = inputs.trace("index_generation")
     if found is None:
