@@ -227,3 +227,48 @@ def test_judgments__every_trace_has_its_verdicts() -> None:
             for relation in ("entailed", "cites"):
                 found = {claim for claim, _ in verdicts(run, key, relation)}
                 assert found == set(range(len(trace["claims"])))
+
+
+@each_key
+def test_context__is_the_head_of_the_ranking_within_the_window(key: tuple[str, str]) -> None:
+    trace = TRACES["observed"][key]
+    top = trace["ranked"][: MANIFEST["context_k"]]
+    wanted = [item["id"] for item in top if item["score"] >= MANIFEST["threshold"]["reranked"]]
+    assert ids(trace["context"]) == wanted
+    assert trace["context_state"] == ("ready" if wanted else "no_evidence")
+    for packed in trace["context"]:
+        whole = len(text(packed["id"], key[1]))
+        assert packed["n_tokens"] == packed["end"] - packed["start"]
+        assert (packed["end"] < whole) is (key[0] == "M5" and packed["id"] == "f12-power#1")
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_input_size__is_the_payload_and_fits(run: str) -> None:
+    for key, trace in TRACES[run].items():
+        pages = [
+            {"id": p["id"], "text": text(p["id"], key[1])[p["start"] : p["end"]]}
+            for p in trace["context"]
+        ]
+        record = {
+            "instruction": MANIFEST["prompt"][key[1]],
+            "question": CASES[key]["question"],
+            "as_of": str(CASES[key]["as_of"]),
+            "pages": pages,
+        }
+        assert trace["input_size"] == len(json.dumps(record, ensure_ascii=False))
+        assert trace["input_size"] <= trace["window"] - trace["reserve"]
+
+
+def test_lists__hold_units_of_the_snapshot_in_force_and_open_to_the_asker() -> None:
+    for run in RUNS:
+        for key, trace in TRACES[run].items():
+            case = CASES[key]
+            assert trace["index_generation"] == case["snapshot"]
+            for listed in trace["stages"].values():
+                units = ids(listed)
+                assert len(units) == len(set(units)) <= MANIFEST["channel_depth"]
+                assert set(units) <= set(SNAPSHOTS[case["snapshot"]])
+                for unit in units:
+                    until = CHUNKS[unit]["valid_until"]
+                    assert until is None or until > case["as_of"]
+                    assert CHUNKS[unit]["acl"] is None or key[0] == "M9"
