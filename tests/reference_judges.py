@@ -71,3 +71,8 @@ def ac1(codes: Codes, n_categories: int) -> Fraction | None:
         share = sum(Fraction(v.count(k), len(v)) for v in rows) / len(rows)
         chance += share * (1 - share) / (n_categories - 1)
     return (observed - chance) / (1 - chance)
+
+
+def marked(spans: Sequence[tuple[int, int]]) -> set[int]:
+    """The places in any span."""
+    return {place for start, end in spans for place in range(start, end)}
