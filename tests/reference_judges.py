@@ -76,3 +76,26 @@ def ac1(codes: Codes, n_categories: int) -> Fraction | None:
 def marked(spans: Sequence[tuple[int, int]]) -> set[int]:
     """The places in any span."""
     return {place for start, end in spans for place in range(start, end)}
+
+
+def variance(values: Sequence[Fraction]) -> Fraction:
+    """Of a population."""
+    mean = sum(values, Fraction(0)) / len(values)
+    return sum(((v - mean) ** 2 for v in values), Fraction(0)) / len(values)
+
+
+def ppi(
+    y: Sequence[Fraction], f: Sequence[Fraction], others: Sequence[Fraction], lam: Fraction | None
+) -> tuple[Fraction, Fraction, Fraction]:
+    """Weight, mean and squared error of the prediction-powered mean; None: the best weight."""
+    n, more = len(y), len(others)
+    if lam is None:
+        mean_y, mean_f = sum(y) / Fraction(n), sum(f) / Fraction(n)
+        covariance = sum((a - mean_y) * (b - mean_f) for a, b in zip(y, f, strict=True)) / n
+        judged = [*f, *others]
+        pooled = variance(judged) * len(judged) / (len(judged) - 1)
+        lam = covariance / ((1 + Fraction(n, more)) * pooled) if pooled else Fraction(0)
+        lam = min(max(lam, Fraction(0)), Fraction(1))
+    rest = [a - lam * b for a, b in zip(y, f, strict=True)]
+    mean = lam * sum(others) / more + sum(rest) / Fraction(n)
+    return lam, mean, lam**2 * variance(others) / more + variance(rest) / n
