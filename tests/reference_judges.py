@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import permutations
+from itertools import pairwise, permutations
 
 Codes = Sequence[Sequence[int]]
 
@@ -99,3 +99,16 @@ def ppi(
     rest = [a - lam * b for a, b in zip(y, f, strict=True)]
     mean = lam * sum(others) / more + sum(rest) / Fraction(n)
     return lam, mean, lam**2 * variance(others) / more + variance(rest) / n
+
+
+def risks(confidence: Sequence[float], loss: Sequence[Fraction]) -> list[Fraction]:
+    """Risk after 1, 2, ... cases: mean over every order that confidence allows."""
+    n = len(loss)
+    orders = [
+        order for order in permutations(range(n))
+        if all(confidence[a] >= confidence[b] for a, b in pairwise(order))
+    ]  # fmt: skip
+    return [
+        sum(sum((loss[i] for i in order[:m]), Fraction(0)) / m for order in orders) / len(orders)
+        for m in range(1, n + 1)
+    ]
