@@ -51,6 +51,12 @@ def diagnose(
     scores = score(runs, suite=suite, judgments=judgments, measures=also, **policies)
     if scores.suite is None:
         raise UsageError("a diagnosis needs a suite", "say --suite DIR: qrels know no layers")
+    for run in scores.runs:
+        if run.traces is None:
+            raise UsageError(
+                f"{run.where} is a plain ranking: it records no context, answer or citation",
+                "a diagnosis reads a case batch, one row a trace",
+            )
     if crossed and len(crossed) != 4:
         raise UsageError(f"{len(crossed)} runs crossed", "four: G1R1,G1R2,G2R1,G2R2")
     return Diagnosis(scores, outcome, tuple(crossed), level)

@@ -41,8 +41,8 @@ RULES = {
     "generation": "a silent proposal: F if silence was not expected and a required item was "
     "packed whole; else: F the state is not the expected one, or a claim is not entailed by the "
     "context, or, where claims are not judged, the value is not the expected one; else P",
-    "citation": "N no factual claim; F a factual claim without citation, or a citation that does "
-    "not resolve, was not supplied, is of a unit not labelled as supporting, or does not entail "
+    "citation": "N no factual claim, or silence; F a factual claim without citation, or a citation "
+    "that does not resolve, was not supplied, is of a unit not labelled as supporting, or does not entail "
     "its claim; else P",
     "evaluation": "N nothing was judged; F a verdict is disputed, or a replay of the evaluator "
     "says otherwise; else P",
@@ -174,16 +174,16 @@ def _citation(facts: Facts, judged: Judged) -> Any:
     if facts.evidence is not None:
         wrong |= ~labelled_supporting(inputs, facts.evidence)
     amiss = np.bincount(cited.owners[wrong], minlength=facts.n) > 0
-    claims, bare = judged.claims, _uncited(judged.claims, cited)
+    claims = judged.claims
     factual = np.bincount(claims.owners[claims.flags("factual", True)], minlength=facts.n) > 0
-    recorded = claims.present if inputs.has_trace("claims") else cited.present
-    spoken = factual if inputs.has_trace("claims") else cited.counts > 0
+    silent = np.array([word in _SILENT for word in facts.words(facts.source)], np.bool_)
+    spoken = np.where(claims.present, factual, cited.counts > 0)
     held = judged.cited
     out = np.where(held == OPEN, np.int8(UNKNOWN), np.int8(P))
-    out = np.where(amiss | bare | (held == NO), np.int8(F), out)
+    out = np.where(amiss | _uncited(claims, cited) | (held == NO), np.int8(F), out)
     out = np.where(cited.present, out, np.int8(UNKNOWN))
-    out = np.where(spoken, out, np.int8(N))
-    return np.where(recorded, out, np.int8(UNKNOWN))
+    quiet = np.where(claims.present | silent, np.int8(N), np.int8(UNKNOWN))
+    return np.where(spoken, out, quiet)
 
 
 def _uncited(claims: Lists, cited: Lists) -> Any:

@@ -81,7 +81,7 @@ def pair_up(parts: list[Part]) -> tuple[dict[Key, Interventions], list[str]]:
                 before = parts[seen[0]].run.manifest
                 amiss[key] = not certify(before, part.run.manifest, kind).isolates
             if amiss[key]:
-                lost[part.run.name, f"replay(s) that changed what a {kind} replay must not"] += 1
+                lost[part.run.name, f"replay(s) that changed what one of {kind} must not"] += 1
                 continue
             said = _came_of(kind, parts[seen[0]], seen[1], part, i)
             own = out.setdefault(seen, {})
