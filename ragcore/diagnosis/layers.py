@@ -42,8 +42,8 @@ RULES = {
     "packed whole; else: F the state is not the expected one, or a claim is not entailed by the "
     "context, or, where claims are not judged, the value is not the expected one; else P",
     "citation": "N no factual claim, or silence; F a factual claim without citation, or a citation "
-    "that does not resolve, was not supplied, is of a unit not labelled as supporting, or does not entail "
-    "its claim; else P",
+    "that does not resolve, was not supplied, is of a unit not labelled as supporting, or does "
+    "not entail its claim; else P",
     "evaluation": "N nothing was judged; F a verdict is disputed, or a replay of the evaluator "
     "says otherwise; else P",
 }

@@ -96,10 +96,12 @@ def loops(run: RunScores) -> list[Odd]:
     if not known.size:
         return []
     limit = run.manifest.get("step_limit")
-    declared = isinstance(limit, int) and not isinstance(limit, bool)
-    most = limit if declared else max(MANY, int(LOOP * np.median(known)))
-    against = f"limit {limit}" if declared else f"median {np.median(known):g}"
-    return [_odd(run, i, f"{steps[i]} steps, {against}") for i in np.flatnonzero(steps > most)]
+    most = max(MANY, int(LOOP * np.median(known)))
+    against = f"median {np.median(known):g}"
+    if isinstance(limit, int) and not isinstance(limit, bool):
+        most, against = limit, f"limit {limit}"
+    at = np.flatnonzero(steps > most).tolist()
+    return [_odd(run, i, f"{steps[i]} steps, {against}") for i in at]
 
 
 def lagging(run: RunScores) -> list[Odd]:

@@ -304,7 +304,6 @@ IMPORTS = """
 import sys
 from click.testing import CliRunner
 from ragcore.cli import main
-from ragcore.diagnosis.first import MEASURES
 result = CliRunner().invoke(main, sys.argv[1:])
 assert result.exit_code == 0, result.output
 print(" ".join(m for m in ("numba", "polars", "tantivy", "pyarrow", "hnswlib") if m in sys.modules))
