@@ -16,7 +16,7 @@ from ragcore.diagnosis.attribution import REPLAYS, Attribution, Interventions, a
 from ragcore.diagnosis.certificate import Certificate, certify
 from ragcore.diagnosis.confusion import state_confusion
 from ragcore.diagnosis.facts import Facts
-from ragcore.diagnosis.judged import NO, UNJUDGED, YES, Judged
+from ragcore.diagnosis.judged import NO, UNJUDGED, WORDS, YES, Judged
 from ragcore.diagnosis.layers import layer_states, spelled
 from ragcore.diagnosis.replays import Part, pair_up
 from ragcore.errors import UsageError
@@ -62,7 +62,7 @@ def diagnose(
     return Diagnosis(scores, outcome, tuple(crossed), level)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Trace:
     """What is said of one observed trace.
 
@@ -174,21 +174,21 @@ class Diagnosis:
         states = layer_states(facts, judged, flipped)
         both = joint.joint(facts, judged)
         codes, broken = both.codes, hard_gates.violated(run.inputs)
+        none, own = [None] * facts.n, self.first[run.name].tolist()
         faults = run.inputs.trace("fault")
+        fault = none if faults is None else faults.to_pylist()
+        lang, repeat = run.lang or none, run.repeat or none
+        layers, case_of = spelled(states), run.case_of.tolist()
+        served, bad, plain = part.served.tolist(), broken.tolist(), Interventions()
         out = []
         for i in at.tolist():
-            replays = found.get((which, i), Interventions())
-            layers = spelled(states, i)
+            replays = found.get((which, i), plain)
             out.append(
                 Trace(
-                    run.name, run.case_names[int(run.case_of[i])],
-                    run.lang[i] if run.lang is not None else None,
-                    run.repeat[i] if run.repeat is not None else None,
-                    None if faults is None else faults[i].as_py(),
-                    first.FIRST[self.first[run.name][i]], layers, both.retrieval[i],
-                    both.assembly[i], both.generation[i], codes[i], _WORDS[part.served[i]],
-                    replays,
-                    attribute(layers, replays, part.served[i] != YES, bool(broken[i])),
+                    run.name, run.case_names[case_of[i]], lang[i], repeat[i], fault[i],
+                    first.FIRST[own[i]], layers[i], both.retrieval[i], both.assembly[i],
+                    both.generation[i], codes[i], WORDS[served[i]], replays,
+                    attribute(layers[i], replays, served[i] != YES, bad[i]),
                 )
             )  # fmt: skip
         return out
@@ -252,7 +252,6 @@ class Diagnosis:
 
 
 _OTHER = tuple(name for name in schema.CONDITIONS if name not in ("end_to_end", "retrieved"))
-_WORDS = ("no", "yes", "disputed", "not judged")
 
 
 def served(run: RunScores) -> Any:

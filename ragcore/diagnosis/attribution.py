@@ -11,6 +11,7 @@ a side, `uncertain`; without a replay it is a `hypothesis`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ragcore.diagnosis.layers import LAYERS
 
@@ -58,6 +59,7 @@ class Attribution:
         return f"{self.layer} {self.status}".strip()
 
 
+@lru_cache(maxsize=10_000)  # traces are many, and what they are judged by is little
 def attribute(
     states: str, interventions: Interventions, failed: bool, violated: bool = False
 ) -> Attribution:

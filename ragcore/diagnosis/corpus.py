@@ -15,6 +15,7 @@ from ragcore.measures.surfaced import tombstones
 from ragcore.units import Chunks
 from ragcore_kernels.layout import I64
 
+_KEPT = 20_000  # texts in memory at once
 HELD, LACKING, LOST = 0, 1, 2
 """There; not in the snapshot; its document is there, yet no unit has its text."""
 
@@ -104,16 +105,34 @@ def _quote_gone(inputs: Inputs, evidence: Evidence, chunks: Chunks, owner: I64) 
     if not at or not chunks.has("text") or cases is None:
         return out
     langs = cases["lang"].to_pylist() if "lang" in cases.column_names else None
-    texts: dict[str | None, Any] = {}
+    bodies = _Bodies(chunks)
+    covers, case_of = evidence.covers.tolist(), owner.tolist()
     for i in at:
-        lang = langs[owner[i]] if langs else None
-        if lang not in texts:
-            texts[lang] = chunks.texts(lang)
-        units = evidence.units[evidence.covers[i] : evidence.covers[i + 1]].tolist()
-        bodies = [texts[lang][u].as_py() for u in units if 0 <= u < len(chunks)]
-        known = [body for body in bodies if body is not None]
+        lang = langs[case_of[i]] if langs else None
+        units = evidence.units[covers[i] : covers[i + 1]].tolist()
+        own = [bodies(lang, u) for u in units if 0 <= u < len(chunks)]
+        known = [body for body in own if body is not None]
         out[i] = bool(known) and not any(_holds(body, str(quotes[i])) for body in known)
     return out
+
+
+class _Bodies:
+    """Texts of units by language, some of them kept."""
+
+    def __init__(self, chunks: Chunks) -> None:
+        self._chunks = chunks
+        self._columns: dict[str | None, Any] = {}
+        self._kept: dict[tuple[str | None, int], str | None] = {}
+
+    def __call__(self, lang: str | None, unit: int) -> str | None:
+        key = lang, unit
+        if key not in self._kept:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            if lang not in self._columns:
+                self._columns[lang] = self._chunks.texts(lang)
+            self._kept[key] = self._columns[lang][unit].as_py()
+        return self._kept[key]
 
 
 def _holds(body: str, quote: str) -> bool:

@@ -203,6 +203,8 @@ def _evaluation(judged: Judged, flipped: Any) -> Any:
     return out if flipped is None else np.where(flipped, np.int8(F), out)
 
 
-def spelled(states: Any, ranking: int) -> str:
-    """The eight states of one ranking, as ``P P F N P P N P``."""
-    return " ".join(STATES[s] for s in states[:, ranking].tolist())
+def spelled(states: Any) -> list[str]:
+    """The eight states of every ranking, as ``P P F N P P N P``."""
+    found, place = np.unique(states, axis=1, return_inverse=True)
+    words = [" ".join(STATES[s] for s in column) for column in found.T.tolist()]
+    return [words[i] for i in place.ravel().tolist()]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragcore.evidence import FORBIDDEN
+from ragcore.evidence import FORBIDDEN, Evidence
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists, plain
 from ragcore.measures.inputs import Inputs
-from ragcore.measures.reached import items_of, places
+from ragcore.measures.reached import items_of
 from ragcore.units import Chunks
 from ragcore_kernels.layout import I64
 
@@ -47,24 +47,6 @@ def unchecked(inputs: Inputs, name: str, title: str, why: str) -> Check:
     return Check(name, title, none, none, why)
 
 
-@dataclass
-class Surfaced:
-    """Units that a trace shows anywhere: in a stage, the ranking, the context, a citation.
-
-    Attributes
-    ----------
-    owner, code, place : flat: the ranking, the unit's code, and the list (index into `lists`).
-    lists : names of the lists.
-    recorded : (n,) bool, rankings with any of these lists recorded.
-    """
-
-    owner: I64
-    code: I64
-    place: I64
-    lists: list[str]
-    recorded: Any
-
-
 def shown_lists(inputs: Inputs) -> dict[str, tuple[Lists, I64]]:
     """Every recorded list of units, by name, with the codes of its items."""
 
@@ -78,51 +60,49 @@ def shown_lists(inputs: Inputs) -> dict[str, tuple[Lists, I64]]:
     return inputs.once("shown lists", make)
 
 
-def surfaced(inputs: Inputs) -> Surfaced:
-    """All units that each trace shows."""
-
-    def make() -> Surfaced:
-        lists = shown_lists(inputs)
-        recorded = np.zeros(inputs.n, np.bool_)
-        owner, code, place = [], [], []
-        for at, (one, units) in enumerate(lists.values()):
-            recorded |= one.present
-            owner.append(one.owners)
-            code.append(units)
-            place.append(np.full(units.size, at, np.int64))
-        if not lists:
-            none = np.zeros(0, np.int64)
-            return Surfaced(none, none, none, [], recorded)
-        flat = (np.concatenate(owner), np.concatenate(code), np.concatenate(place))
-        return Surfaced(*flat, list(lists), recorded)
-
-    return inputs.once("surfaced", make)
+def recorded(inputs: Inputs) -> Any:
+    """(n,) bool: rankings with any such list."""
+    out = np.zeros(inputs.n, np.bool_)
+    for lists, _ in shown_lists(inputs).values():
+        out |= lists.present
+    return out
 
 
 def _of_units(
-    inputs: Inputs, name: str, title: str, flagged: Any, checked: Any, said_of: Callable[[int], str]
-) -> Check:
-    """A check that surfaced entries break where `flagged`, flat as `surfaced`."""
-    shown = surfaced(inputs)
+    inputs: Inputs, name: str, title: str, flag: Callable[[I64, I64], Any], checked: Any,
+    said_of: Callable[[int], str] = lambda _: "",
+) -> Check:  # fmt: skip
+    """A condition that shown units break.
+
+    Parameters
+    ----------
+    flag : given rankings and codes of as many units, says which of these must not be there.
+    said_of : what to add about a unit, by its code.
+    """
+    owners, codes, names, where = [], [], [], {}
+    for key, (lists, units) in shown_lists(inputs).items():
+        owner = lists.owners
+        hit = np.flatnonzero(flag(owner, units) & checked[owner])
+        where[key] = np.bincount(owner[hit], minlength=inputs.n) > 0
+        owners.append(owner[hit])
+        codes.append(units[hit])
+        names += [key] * hit.size
     broken = np.zeros(inputs.n, np.bool_)
-    flagged = flagged & checked[shown.owner]
-    broken[shown.owner[flagged]] = True
+    for flags in where.values():
+        broken |= flags
+    owner = np.concatenate(owners) if owners else np.zeros(0, np.int64)
+    order = np.argsort(owner, kind="stable")
 
     def what(ranking: int) -> str:
-        own = np.flatnonzero(flagged & (shown.owner == ranking))
-        found: dict[int, list[str]] = {}
-        for at in own.tolist():
-            found.setdefault(int(shown.code[at]), []).append(shown.lists[int(shown.place[at])])
+        first, last = np.searchsorted(owner[order], (ranking, ranking + 1))
+        code, found = np.concatenate(codes), dict[int, dict[str, None]]()
+        for at in order[first:last].tolist():
+            found.setdefault(int(code[at]), {})[names[at]] = None
         return "; ".join(
-            f"{inputs.shared.vocabulary.name(code)!r} in {', '.join(dict.fromkeys(where))}"
-            f"{said_of(code)}"
-            for code, where in found.items()
+            f"{inputs.shared.vocabulary.name(unit)!r} in {', '.join(lists)}{said_of(unit)}"
+            for unit, lists in found.items()
         )
 
-    where = {}
-    for at, key in enumerate(shown.lists):
-        where[key] = np.zeros(inputs.n, np.bool_)
-        where[key][shown.owner[flagged & (shown.place == at)]] = True
     return Check(name, title, checked, broken, "", what, where)
 
 
@@ -137,16 +117,17 @@ def unauthorised(inputs: Inputs) -> Check:
         return unchecked(inputs, name, title, "the suite's chunks have no acl")
     if not inputs.has_case("principals"):
         return unchecked(inputs, name, title, "the cases do not say who asks (principals)")
-    shown, asks = surfaced(inputs), inputs.case_lists("principals")
-    checked = shown.recorded & asks.present
-    at = np.flatnonzero((shown.code >= 0) & (shown.code < len(chunks)))
-    acl = chunks.lists("acl")
-    at = at[acl.present[shown.code[at]]]
-    flagged = np.zeros(shown.code.size, np.bool_)
-    if at.size:
-        units, who = _bits(acl, asks)
-        flagged[at] = ~(units[shown.code[at]] & who[shown.owner[at]]).any(axis=1)
-    return _of_units(inputs, name, title, flagged, checked, lambda _: "")
+    asks, acl = inputs.case_lists("principals"), chunks.lists("acl")
+    units, who = _bits(acl, asks)
+
+    def flag(owner: I64, code: I64) -> Any:
+        out = np.zeros(code.size, np.bool_)
+        at = np.flatnonzero((code >= 0) & (code < len(chunks)))
+        at = at[acl.present[code[at]]]
+        out[at] = ~(units[code[at]] & who[owner[at]]).any(axis=1)
+        return out
+
+    return _of_units(inputs, name, title, flag, recorded(inputs) & asks.present)
 
 
 def _bits(*lists: Lists) -> list[Any]:
@@ -171,24 +152,35 @@ def forbidden(inputs: Inputs) -> Check:
     if evidence is None:
         return unchecked(inputs, name, title, "the cases have no evidence")
     items = items_of(inputs, evidence)
-    owner = np.repeat(np.arange(inputs.n), np.diff(items.offsets))
-    role = evidence.role[items.at] == FORBIDDEN
-    shown = surfaced(inputs)
-    broken, hit, where = np.zeros(inputs.n, np.bool_), {}, {}
-    for key, (lists, units) in shown_lists(inputs).items() if role.any() else ():
-        hit[key] = role & (places(inputs, evidence, f"shown {key}", lists, units) >= 0)
-        where[key] = np.bincount(owner[hit[key]], minlength=inputs.n) > 0
-        broken |= where[key]
+    span = len(inputs.shared.vocabulary.known) + 1
+    of_item = np.repeat(np.arange(inputs.n), np.diff(items.offsets))
+    barred = evidence.role[items.at] == FORBIDDEN
+    keys = unit_keys(evidence, items.at[barred], of_item[barred], span)
+    some = np.zeros(inputs.n, np.bool_)
+    some[of_item[barred]] = True
 
-    def what(ranking: int) -> str:
-        hits = {key: np.flatnonzero(flags & (owner == ranking)) for key, flags in hit.items()}
-        units = evidence.units[evidence.covers[items.at[np.concatenate(list(hits.values()))]]]
-        names = dict.fromkeys(inputs.shared.vocabulary.name(int(u)) for u in units)
-        lists = ", ".join(key for key, at in hits.items() if at.size)
-        return f"{', '.join(map(repr, names))} in {lists}"
+    def flag(owner: I64, code: I64) -> Any:
+        out = some[owner] & (code >= 0) & (code < span)
+        at = np.flatnonzero(out)
+        out[at] = np.isin(owner[at] * span + code[at], keys)
+        return out
 
-    checked = shown.recorded & (inputs.label_of >= 0)
-    return Check(name, title, checked, broken & checked, "", what, where)
+    checked = recorded(inputs) & (inputs.label_of >= 0)
+    return _of_units(inputs, name, title, flag, checked)
+
+
+def unit_keys(evidence: Evidence, items: I64, owners: I64, span: int) -> I64:
+    """Ranking and unit as one number, for every unit of some items of evidence.
+
+    Parameters
+    ----------
+    items, owners : (n,), items, and the ranking of each.
+    span : more than any code.
+    """
+    sizes = np.diff(evidence.covers)[items]
+    first = evidence.covers[items] - np.cumsum(sizes) + sizes
+    flat = np.repeat(first, sizes) + np.arange(int(sizes.sum()))
+    return np.repeat(owners, sizes) * span + evidence.units[flat]
 
 
 def deleted(inputs: Inputs) -> Check:
@@ -199,22 +191,24 @@ def deleted(inputs: Inputs) -> Check:
         return unchecked(
             inputs, name, title, "the suite's chunks name neither deletions nor snapshots"
         )
-    shown = surfaced(inputs)
-    known = (shown.code >= 0) & (shown.code < len(chunks))
-    code = np.where(known, shown.code, 0)
     gone = tombstones(chunks)
-    flagged = known & gone[code]
-    if chunks.snapshots and inputs.has_case("snapshot"):
-        names = tuple(chunks.snapshots)
-        masks = np.array([chunks.snapshots[one] for one in names])
-        own = inputs.case_coded("snapshot", names)[shown.owner]
-        flagged |= known & (own >= 0) & ~masks[np.maximum(own, 0), code]
-    checked = shown.recorded & (inputs.label_of >= 0)
+    names = tuple(chunks.snapshots)
+    masks = np.array([chunks.snapshots[one] for one in names]) if names else None
+    own = inputs.case_coded("snapshot", names)
+
+    def flag(owner: I64, code: I64) -> Any:
+        known = (code >= 0) & (code < len(chunks))
+        row = np.where(known, code, 0)
+        out = gone[row] if len(chunks) else known
+        if masks is not None:
+            out = out | ((own[owner] >= 0) & ~masks[np.maximum(own[owner], 0), row])
+        return out & known
 
     def said_of(unit: int) -> str:
         return " (deleted)" if gone[unit] else " (not in the case's snapshot)"
 
-    return _of_units(inputs, name, title, flagged, checked, said_of)
+    checked = recorded(inputs) & (inputs.label_of >= 0)
+    return _of_units(inputs, name, title, flag, checked, said_of)
 
 
 def tombstones(chunks: Chunks) -> Any:

@@ -126,11 +126,13 @@ def high_stakes(inputs: Inputs) -> Check:
     checked = own.present & (~asked | (open_cells == 0) | broken)
 
     def what(ranking: int) -> str:
-        at = np.flatnonzero(stated & (wanted.owners == ranking)) - wanted.offsets[ranking]
-        bad = np.flatnonzero(against & (own.owners == ranking)) - own.offsets[ranking]
+        left, right = (
+            np.flatnonzero(flags[lists.offsets[ranking] : lists.offsets[ranking + 1]])
+            for flags, lists in ((stated, wanted), (against, own))
+        )
         return (
-            f"reference claim {', '.join(map(str, at))} stated; answer claim "
-            f"{', '.join(map(str, bad))} not supported by the context"
+            f"reference claim {', '.join(map(str, left))} stated; answer claim "
+            f"{', '.join(map(str, right))} not supported by the context"
         )
 
     return Check(name, title, checked, broken & checked, "", what)
