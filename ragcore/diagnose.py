@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ragcore import hard_gates, schema
-from ragcore.diagnosis import first, isolation, joint, operations
+from ragcore.diagnosis import contracts, first, isolation, joint, operations
 from ragcore.diagnosis.attribution import REPLAYS, Attribution, Interventions, attribute
 from ragcore.diagnosis.certificate import Certificate, certify
 from ragcore.diagnosis.confusion import state_confusion
@@ -109,6 +109,7 @@ class Diagnosis:
         self.scores, self.outcome, self.level = scores, outcome, level
         self._crossed = crossed
         self.notes: list[str] = []
+        self._contracts: dict[str, list[contracts.Tally]] = {}
 
     @property
     def runs(self) -> list[RunScores]:
@@ -172,6 +173,8 @@ class Diagnosis:
         for (owner, i), said in found.items():
             flipped[i] |= owner == which and said.output == "flips"
         states = layer_states(facts, judged, flipped)
+        kept = contracts.contracts(facts, states)
+        self._contracts[run.name] = contracts.tallies(run, kept, self._own(run))
         both = joint.joint(facts, judged)
         codes, broken = both.codes, hard_gates.violated(run.inputs)
         none, own = [None] * facts.n, self.first[run.name].tolist()
@@ -192,6 +195,11 @@ class Diagnosis:
                 )
             )  # fmt: skip
         return out
+
+    @property
+    def contracts(self) -> dict[str, list[contracts.Tally]]:
+        """Delivery, shape and support, by observed run: how many traces meet and break which."""
+        return self._contracts if self.traces else {}
 
     @cached_property
     def joint_counts(self) -> dict[str, list[joint.Count]]:

@@ -27,8 +27,8 @@ def page(found: Any, form: str) -> bytes:
     form : table or md.
     """
     parts = (
-        _counts, _divergences, _cases, _matrix, _joint, _confusion, _hard, _isolation, _crossed,
-        _operations, _certificates, _notes,
+        _counts, _divergences, _cases, _matrix, _joint, _contracts, _confusion, _hard, _isolation,
+        _crossed, _operations, _certificates, _notes,
     )  # fmt: skip
     blocks = [block for part in parts for block in part(found)]
     lines: list[str] = []
@@ -137,6 +137,15 @@ def _joint(found: Any) -> list[Block]:
         for run, counts in found.joint_counts.items() for one in counts if one.of
     ]  # fmt: skip
     return [("Joint counts", ["run", "what", "traces", "cases", "which"], body)] if body else []
+
+
+def _contracts(found: Any) -> list[Block]:
+    body = [
+        [plain(run), *one.states, str(one.traces), str(len(one.cases)), _some(one.cases)]
+        for run, tallies in found.contracts.items() for one in tallies
+    ]  # fmt: skip
+    head = ["run", "delivery", "shape", "support", "traces", "cases", "which"]
+    return [("Contracts, each on its own", head, body)] if body else []
 
 
 def _confusion(found: Any) -> list[Block]:

@@ -309,3 +309,38 @@ def test_written__run_names_do_not_break_lines(tmp_path):
 
     found = diagnose(tmp_path / "r.arrow", suite=where, names=["a\nb"])
     assert b"a\\nb" in page(found, "table")
+
+
+# --- contracts
+
+CITED = traces.trace()["citations"]
+CONTRACTS = {
+    "all hold": ({}, ("holds", "holds", "holds")),
+    "not delivered": ({"ranked": [], "stages": [], "context": []}, ("fails", "holds", "fails")),
+    "not packed": ({**LOST}, ("fails", "holds", "na")),
+    "a state that nobody knows": (said("perhaps"), ("holds", "fails", "na")),
+    "a citation of no claim": (
+        {"citations": [*CITED, {**CITED[0], "claim": 3}]}, ("holds", "fails", "holds"),
+    ),
+    "a citation of nothing": (
+        {"citations": [{**CITED[0], "id": None}]}, ("holds", "fails", "fails"),
+    ),
+    "support alone fails": ({"citations": []}, ("holds", "holds", "fails")),
+    "nothing recorded": (
+        {"proposed": None, "final": None, "claims": None, "citations": None, "context": None},
+        ("not known", "not known", "not known"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_contracts__hold_and_fail_apart(name, tmp_path):
+    changes, wanted = CONTRACTS[name]
+    ((tally,),) = traces.found(tmp_path, traces.trace(**changes)).contracts.values()
+    assert (tally.states, tally.traces, tally.cases) == (wanted, 1, ("c",))
+
+
+def test_contracts__are_na_where_nothing_is_required(tmp_path):
+    found = traces.found(tmp_path, traces.trace(), **labelled(required=False))
+    ((tally,),) = found.contracts.values()
+    assert tally.states == ("na", "holds", "holds")
