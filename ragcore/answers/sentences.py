@@ -1,7 +1,7 @@
 """Sentences of English, Chinese and mixed text, cut so that citation markers stay with theirs.
 
-A sentence ends at a line break, at 。！？, and at . ! ? where white space, a marker or a character of
-another script follows, unless the next word begins in lower case or the full stop belongs to an
+A sentence ends at a line break, at 。！？, and at . ! ? where white space, a marker or a character
+of another script follows, unless the next word begins in lower case or the full stop belongs to an
 abbreviation, an initial, a number or the number of a list item.
 
 Markers behind the stop belong to the sentence before it (`Fact. [1] Next.`), unless a space parts
@@ -24,11 +24,12 @@ _SPACES = " \t\u00a0\u3000"
 _CLOSERS = "\"'”’»)）」』》]］】"
 _BREAKS = "\n\r\u2028\u2029"
 _WIDE_STOPS = "。｡！？．"
-_ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof sr jr st mt vs cf ca approx resp al eq eqs fig figs sec secs ch vol pp pt "
-    "ref refs ed eds inc ltd co corp dept est gen col sen rep rev hon e.g i.e viz jan feb mar apr "
-    "jun jul aug sep sept oct nov dec".split()
-)
+_SHORT = """
+    mr mrs ms dr prof sr jr st mt vs cf ca approx resp al eq eqs fig figs sec secs ch vol pp pt
+    ref refs ed eds inc ltd co corp dept est gen col sen rep rev hon e.g i.e viz
+    jan feb mar apr jun jul aug sep sept oct nov dec
+"""
+_ABBREVIATIONS = frozenset(_SHORT.split())
 _BEFORE_NUMBERS = frozenset(("no", "nos", "p", "art", "para", "op"))
 _LAST_WORD = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
 _ITEM = re.compile(r"(?:^|[\n\r])[ \t]*[(（]?\d{1,3}$")
@@ -83,7 +84,7 @@ def _may_stop(text: str, i: int, j: int, marked: bool) -> bool:
     `marked`: a marker is next; then a single capital is no initial of a name.
     """
     if text[i] == "．":
-        return not (0 < i and text[i - 1].isdigit() and text[j : j + 1].isdigit())
+        return not (i > 0 and text[i - 1].isdigit() and text[j : j + 1].isdigit())
     if text[i] != "." or j - i > 1:
         return True
     before = text[max(0, i - 24) : i]
@@ -112,7 +113,7 @@ def _is_end(text: str, i: int, j: int, marked: bool) -> bool:
 
 
 def _with_markers(text: str, j: int, markers: Sequence[Span], at: int, own: bool) -> int:
-    """The end of the sentence that stops at j, with the markers behind the stop that are its own."""
+    """The end of the sentence that stops at j, and its own markers behind it."""
     end, touching = j, True
     while at < len(markers):
         gap = text[end : markers[at][0]]
