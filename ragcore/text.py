@@ -107,7 +107,7 @@ def close_up(text: str) -> str:
     """Folded `text` without the spaces beside characters of unspaced scripts: they part nothing."""
     if text.isascii():
         return text
-    return _patterns().before.sub("", _patterns().after.sub(r"\1", text))
+    return _patterns().after.sub(r"\1", _patterns().before.sub("", text))
 
 
 def has_unspaced(text: str) -> bool:
@@ -139,7 +139,7 @@ class _Patterns:
         self.either = re.compile(f"({word})|((?:{unit})+)")
         self.unit = re.compile(unit)
         self.piece = re.compile(f"{unit}|[^{_UNSPACED}]+")
-        self.before = re.compile(f" +(?=[{_UNSPACED}])")
+        self.before = re.compile(f" +(?=[{_UNSPACED}]|{mark})")
         self.after = re.compile(f"({unit}) +")
         self.han = re.compile(f"({han})|((?:(?![{_HAN}]){unit})+)")
 
