@@ -156,6 +156,19 @@ def test_facts__lie_apart_and_protect_themselves(text):
     assert sum(map(len, f.protected(text).values())) == len(found)
 
 
+@pytest.mark.parametrize(
+    "part", ["1", "1,", "一", "一百", "1-", "a-1-", "万", "2025 ", "not ", "a_"]
+)
+def test_facts__of_endless_runs(part):
+    """Whole numbers of thousands of digits are never made: they are compared as they stand."""
+    text = part * 5000
+    found = f.facts(text)
+    assert f.lost(text, text).absent == ()
+    assert not found or found[-1].start + len(found[-1].text) <= len(text)
+    if part == "1":
+        assert [(x.kind, x.value) for x in found] == [("number", text)]
+
+
 # --- rewrites and answers
 
 
