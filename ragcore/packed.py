@@ -26,7 +26,7 @@ import pyarrow as pa
 from ragcore import schema
 from ragcore.errors import InputError
 from ragcore.formats.compute import pc
-from ragcore.lists import integers
+from ragcore.lists import as_lists, integers, joined
 from ragcore_kernels.layout import I64
 
 COLUMN = "verdicts"
@@ -68,6 +68,16 @@ def checked(where: str, found: pa.Table, table: pa.Table) -> pa.Table:
             where, f"packed verdicts of relation {words[row].as_py()!r}",
             f"one of {', '.join(RELATIONS)}", "keep the others one verdict a row", row=row + 1,
         )  # fmt: skip
+    if "relevance" in known:
+        own = np.asarray(pc.equal(words.cast(pa.string()), "relevance"))
+        sizes = np.zeros(len(words), np.int64)
+        if "evidence" in found.column_names:
+            sizes = integers(joined(pc.list_value_length(found["evidence"])), len(words), 0)
+        if (own & (sizes <= 0)).any():
+            raise InputError(
+                where, "packed verdicts of relevance without chunks", "their ids in `evidence`",
+                row=int(np.flatnonzero(own & (sizes <= 0))[0]) + 1,
+            )  # fmt: skip
     kind = table.schema.field(COLUMN).type
     if not (pa.types.is_nested(kind) and hasattr(kind, "value_type")):
         raise InputError(where, f"column {COLUMN!r} of type {kind}", "lists of verdicts")
@@ -86,8 +96,7 @@ def verdict_codes(tables: list[tuple[str, pa.Table]]) -> tuple[I64, Any]:
     for where, table in tables:
         row = 0
         for chunk in table[COLUMN].chunks:  # whose dictionaries may differ
-            if not (pa.types.is_list(chunk.type) or pa.types.is_large_list(chunk.type)):
-                chunk = chunk.cast(pa.large_list(chunk.type.value_type))
+            chunk = as_lists(chunk)
             ends = np.cumsum(integers(pc.list_value_length(chunk), len(chunk), 0))
             values.append(_codes(where, row, chunk.flatten(), ends))
             offsets.append(ends + first)

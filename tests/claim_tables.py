@@ -68,12 +68,14 @@ def rows_of(name: str, case: Case) -> list[dict[str, Any]]:
 
 def judgments_of(rows: Sequence[dict[str, Any]], **common: Any) -> pa.Table:
     """Rows as a table of judgments by one judge."""
-    base = {"evidence": None, "claim": None, "judge": "j", "rung": "model", **common}
+    base = {"case_id": None, "relation": None, "verdict": None, "evidence": None, "claim": None,
+            "judge": "j", "rung": "model", **common}  # fmt: skip
     names = list(dict.fromkeys([*base, *(name for row in rows for name in row)]))
-    return pa.table({
-        name: pa.array([{**base, **row}.get(name) for row in rows], schema.JUDGMENTS.field(name).type)
-        for name in names
-    })  # fmt: skip
+    filled = [{**base, **row} for row in rows]
+    columns = {
+        n: pa.array([row.get(n) for row in filled], schema.JUDGMENTS.field(n).type) for n in names
+    }
+    return pa.table(columns)
 
 
 def packed_of(rows: Sequence[dict[str, Any]], kind: Any = None) -> pa.Table:
