@@ -183,8 +183,13 @@ class Verdicts:
         for word in match.lang or ():
             if word not in langs:
                 langs[word] = len(langs)
-        given = [each for each in (judgments, judgments.packed) if each is not None and len(each)]
-        self._sides = [_side(each, match, vocabulary, langs, declared) for each in given]
+        plain = _side(judgments, match, vocabulary, langs, declared)
+        self._sides = [plain] if len(judgments) else []
+        if judgments.packed is not None:
+            self._sides.append(_side(judgments.packed, match, vocabulary, langs, declared))
+        self._unit, self._rank = plain.unit, plain.rank
+        self._case_code, self._lang_code = plain.case_code, plain.lang_code
+        self._own_run = plain.own_run
         self._members = np.argsort(match.case_of, kind="stable").astype(np.int64)
         top = max(match.case_codes.max(initial=-1), match.case_of.max(initial=-1)) + 1
         counts = np.bincount(match.case_of, minlength=int(top))
@@ -259,7 +264,7 @@ class Verdicts:
             if counts[kernel.BAD_CLAIM] and packed:
                 raise self._bad_list(given, relation, counts, claims, shown, mode)
             if counts[kernel.BAD_CLAIM]:
-                raise self._bad_claim(side, relation, int(counts[kernel.BAD_ROW]), claims)
+                raise self._bad_claim(relation, int(counts[kernel.BAD_ROW]), claims)
             self.counts += counts[: kernel.COUNTS]
         if self._sides and n_cells:
             self.taken_back += kernel.hold_to_rung(offsets, self.match.needed, ranks, cells)
@@ -267,11 +272,12 @@ class Verdicts:
         self._made[key] = layout, found
         return found
 
-    def _bad_claim(self, side: _Side, relation: str, row: int, claims: I64) -> InputError:
-        given = side.given
+    def _bad_claim(self, relation: str, row: int, claims: I64) -> InputError:
+        given = self.judgments
+        assert given is not None
         where, line = given.place(row)
         name = given.names["case"][int(given.case[row])].as_py()
-        ranking = self._members[self._starts[side.case_code[given.case[row]]]]
+        ranking = self._members[self._starts[self._case_code[given.case[row]]]]
         n = int(claims[ranking + 1] - claims[ranking])
         found = "no claim" if given.claim[row] < 0 else f"claim {given.claim[row]}"
         wanted = f"0 to {n - 1}" if n else "none, as it has no claims"

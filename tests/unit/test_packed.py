@@ -119,7 +119,7 @@ def test_packed__names_chunks_in_any_order_and_some_not_shown(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"verdicts": ["yes"]}, r"row 2: 1 verdicts on case 'a', relation correct.*2, one for each"),
+        ({"verdicts": ["yes"]}, r"row 2: 1 verdicts on case 'a', relation correct.* 2, one for"),
         ({"relation": "chunk_entails", "verdicts": ["yes"] * 3},
          r"row 2: 3 verdicts .* 4, one for each of 2 claims x 2 chunks"),
         ({"relation": "chunk_entails", "verdicts": ["yes"] * 4, "evidence": ["x"]},
