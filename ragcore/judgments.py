@@ -148,8 +148,8 @@ def _checked(where: str, table: pa.Table, packed: bool) -> pa.Table:
         column = _encoded(found[name])
         found = found.set_column(names.index(name), name, pa.chunked_array([column]))
         bad = [i for i, word in enumerate(column.dictionary.to_pylist()) if word not in known]
-        wrong = np.flatnonzero(np.isin(integers(column.indices, len(column)), bad)) if bad else ()
-        if len(wrong):
+        wrong = np.flatnonzero(np.isin(integers(column.indices, len(column)), bad)) if bad else None
+        if wrong is not None and wrong.size:
             row = int(wrong[0])
             raise InputError(
                 where, f"{name} {column[row].as_py()!r}", f"one of {', '.join(known)}", row=row + 1

@@ -61,8 +61,8 @@ def checked(where: str, found: pa.Table, table: pa.Table) -> pa.Table:
     words = words.chunk(0) if isinstance(words, pa.ChunkedArray) else words
     known = words.dictionary.to_pylist()
     bad = [i for i, word in enumerate(known) if word not in RELATIONS]
-    wrong = np.flatnonzero(np.isin(integers(words.indices, len(words)), bad)) if bad else ()
-    if len(wrong):
+    wrong = np.flatnonzero(np.isin(integers(words.indices, len(words)), bad))
+    if wrong.size:
         row = int(wrong[0])
         raise InputError(
             where, f"packed verdicts of relation {words[row].as_py()!r}",

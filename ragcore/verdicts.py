@@ -253,7 +253,7 @@ class Verdicts:
             counts[kernel.BAD_ROW] = -1
             many = (given.offsets, given.values) if packed else ()
             own = () if packed else (given.claim, given.verdict)
-            put = verdict_lists.unfold if packed else kernel.settle
+            put: Any = verdict_lists.unfold if packed else kernel.settle
             put(
                 0, len(given), schema.RELATIONS.index(relation), mode, given.relation,
                 given.case, given.lang, given.run, given.repeat, *own, side.rank, *many,
