@@ -189,7 +189,9 @@ def _columns(where: list[tuple[int, str]], table: pa.Table) -> Judgments:
             return np.full(n, -1, np.int32)
         whole = _encoded(table[name])
         names[name] = whole.dictionary
-        return integers(whole.indices, n).astype(np.int32)
+        if whole.indices.null_count or whole.indices.type != pa.int32():
+            return integers(whole.indices, n).astype(np.int32)
+        return np.asarray(whole.indices)
 
     def known(name: str, options: tuple[str, ...]) -> Any:
         found = words(name)

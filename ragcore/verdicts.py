@@ -137,9 +137,7 @@ def _side(
     )
     lang_code = [langs.get(word, -1) for word in names["lang"].to_pylist()]
     own, judge = names["run"].index(match.run).as_py(), names["judge"].index(declared).as_py()
-    rank = kernel.rank_of(
-        given.adjudicated, given.rung.astype(np.int64), (given.judge == judge) & (judge >= 0)
-    )
+    rank = kernel.rank_of(given.adjudicated, given.rung, (given.judge == judge) & (judge >= 0))
     return _Side(
         given, vocabulary.codes(given.evidence.items),
         np.append(match.case_codes, -1)[places],  # the last for what is unknown

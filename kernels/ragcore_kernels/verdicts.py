@@ -164,13 +164,14 @@ def rank_of(adjudicated: Any, rung: Any, declared: Any) -> Any:
     adjudicated, declared : bool, whether a verdict settles a dispute; is the declared judge's.
     rung : place on the ladder, from 0.
     """
-    return (adjudicated * 16 + rung * 2 + declared + 1).astype("int8")
+    out = rung.astype(np.int8) * np.int8(2) + np.int8(1)
+    return out + np.int8(16) * adjudicated.astype(np.int8) + declared.astype(np.int8)
 
 
 def rung_of(ranks: Any) -> Any:
     """Rung of the verdicts that `ranks` are of; -1 where there is none."""
-    found = ((ranks.astype("int64") - 1) & 15) >> 1
-    return (found * (ranks > 0) - (ranks <= 0)).astype("int8")
+    found = ((ranks - np.int8(1)) & np.int8(15)) >> np.int8(1)
+    return np.where(ranks > 0, found, np.int8(-1))
 
 
 @kernel
