@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragcore_kernels._jit import kernel
+import numpy as np
+
+from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.layout import I64
 from ragcore_kernels.verdicts import (
     BAD_CLAIM,
     BAD_ROW,
     COUNTS,
     MATCHED,
+    NO_VERDICT,
     NOT_SHOWN,
     OTHER_RUN,
     OTHER_VARIANT,
+    UNCLEAR,
     UNITS,
     UNKNOWN_CASE,
     WHOLE,
@@ -23,6 +27,32 @@ from ragcore_kernels.verdicts import (
 
 BAD_RANKING = COUNTS
 """Place in `counts` of the ranking that the first bad row did not fit."""
+
+
+@inline
+def fill(own: Any, rank: int, cells: Any, ranks: Any) -> int:
+    """A list of verdicts into as many cells; how many verdicts there are.
+
+    Parameters
+    ----------
+    own : int8, the verdicts, -1 for none.
+    rank : of all of them.
+    cells, ranks : int8, as long, in and out.
+    """
+    plain = np.int8(0)
+    for k in range(own.size):  # without a branch, as nearly every list is plain
+        plain |= np.int8(own[k] < 0) | np.int8(own[k] >= UNCLEAR) | np.int8(ranks[k] != NO_VERDICT)
+    if plain == 0:
+        for k in range(own.size):
+            cells[k] = own[k]
+            ranks[k] = rank
+        return own.size
+    found = 0
+    for k in range(own.size):
+        if own[k] >= 0:
+            found += 1
+            put(k, own[k], rank, cells, ranks)
+    return found
 
 
 @kernel
@@ -85,10 +115,10 @@ def unfold(
                 continue
             at = offsets[r]
             if named == 0:
-                for k in range(size):
-                    if values[first + k] >= 0:
-                        counts[MATCHED] += 1
-                        put(at + k, values[first + k], rank[row], cells, ranks)
+                own = values[first : first + size]
+                counts[MATCHED] += fill(
+                    own, rank[row], cells[at : at + size], ranks[at : at + size]
+                )
                 continue
             for c in range(named):
                 found = 0
