@@ -171,8 +171,10 @@ def judgements(suite: Suite, required: bool = False) -> Rows | None:
     grades: list[int] = []
     segments = np.zeros((len(lists), 3), np.int64)
     for row, items in enumerate(lists):
+        if not items:
+            continue
         best: dict[str, int] = {}
-        for item in items or ():
+        for item in items:
             key = item.get("chunk_id") or item.get("doc_id")
             if key is None:
                 raise InputError(where, "evidence without an id", "doc_id or chunk_id", row=row + 1)

@@ -319,10 +319,15 @@ def inputs_of(
             rungs = coded(joined(cases["judge_required"]), len(cases), schema.RUNGS)
             needed[known] = np.maximum(rungs, 0)[label_of[known]]
     match = Matching(
-        rows.name, ids, codes, rankings.case_of[picked],
-        None if rankings.lang is None else [rankings.lang[t] for t in picked],
-        None if rankings.repeat is None else [rankings.repeat[t] for t in picked], needed,
+        rows.name, ids, codes, rankings.case_of[picked], _picked(rankings.lang, picked),
+        _picked(rankings.repeat, picked), needed,
     )  # fmt: skip
     return Inputs(
         shared, rows.traces, rankings.row_of[picked], label_of, status, match, manifest, threads
     )
+
+
+def _picked(values: list[Any] | None, rows: I64) -> list[Any] | None:
+    if values is None or rows.size == len(values):  # all of them, in their order
+        return values
+    return [values[row] for row in rows.tolist()]
