@@ -192,6 +192,10 @@ def _resolve(
     starts = np.concatenate([[0], np.cumsum(np.bincount(code, minlength=len(names)))])
     heads = np.maximum(chunks.integers("start"), 0)
     tails = chunks.integers("end")
+    texts = chunks.texts()
+    if texts is not None and not pa.types.is_null(texts.type):
+        sizes = integers(pc.utf8_length(texts), len(chunks), kernel.WHOLE_END)
+        tails = np.where(tails < 0, np.minimum(heads + sizes, kernel.WHOLE_END), tails)
     tails = np.where(tails < 0, kernel.WHOLE_END, tails)
     kernel.resolve_documents(
         0, n, own(lists.owners), own(document), own(first), own(last), own(context.offsets),

@@ -19,7 +19,7 @@ from ragcore_kernels.layout import I64
 ANSWERED = ("answer", "partial")
 """States in which something is answered."""
 _MARKERS = r"\s*[\[【]\d+(?:\s*[,;\-–]\s*\d+)*[\]】]"
-_ENDS = ((r"([。！？])", r"\1\n"), (r"([.!?])\s+", r"\1\n"))
+_ENDS = (r"([。！？])", r"([.!?])\s+")
 
 
 def all_of(*checks: Any) -> Any:
@@ -133,8 +133,8 @@ def _sentences(inputs: Inputs, wanted: Any) -> tuple[pa.Array, I64]:
     whole = pc.replace_substring_regex(
         plain(text).cast(pa.large_string()).take(index), _MARKERS, ""
     )
-    for pattern, ends in _ENDS:
-        whole = pc.replace_substring_regex(whole, pattern, ends)
+    for end in _ENDS:
+        whole = pc.replace_substring_regex(whole, end, "\\1\n")
     parts = pc.split_pattern(whole, "\n")
     sizes = integers(pc.list_value_length(parts), rows.size)
     return parts.flatten().cast(pa.large_string()), np.repeat(rows, sizes)
