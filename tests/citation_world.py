@@ -147,7 +147,7 @@ def _evidence(draw: random.Random) -> Row:
     place = draw.choice([(None, None), (start, start + draw.randrange(6))])
     role = draw.choice(["supporting", "supporting", "conflicting", "stale", None])
     return {"doc_id": unit, "chunk_id": unit, "start": place[0], "end": place[1], "role": role,
-            "required": True}  # fmt: skip
+            "required": True, "quote": draw.choice([None, *_WORDS])}  # fmt: skip
 
 
 def _trace(draw: random.Random, name: str, lang: str, chunks: list[Row], calm: bool) -> Row:

@@ -139,7 +139,10 @@ class Answer:
             if whole:
                 said.append(True)
             elif low is None or item["start"] is None:
-                said.append(None)
+                text = self.text(unit)[slice(*place)] if place else c["quote"]
+                wanted = item.get("quote")
+                known = text is not None and wanted is not None
+                said.append(" ".join(wanted.split()) in " ".join(text.split()) if known else None)
             else:
                 said.append(low <= item["start"] and item["end"] <= high)
         return True if True in said else None if None in said else False

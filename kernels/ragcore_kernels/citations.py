@@ -181,13 +181,13 @@ def locate(
 @kernel
 def spans_inside(
     begin: int, end: int, owner: I64, unit: I64, label_of: I64, items: I64, serves: Any,
-    covers: I64, containing: I64, first: I64, last: I64, low: I64, high: I64, whole: Any,
-    out: Any,
+    covers: I64, containing: I64, first: I64, last: I64, quotes: I64, quote: int, low: I64,
+    high: I64, whole: Any, usable: Any, spans: I64, span: int, out: Any,
 ) -> None:  # fmt: skip
     """Whether a labelled supporting span of the cited unit lies inside what is cited.
 
-    An item without a place is inside only where the whole unit is cited; with a part of it
-    nobody knows.
+    An item without a place is inside where its quote stands in the cited text, or where the whole
+    unit is cited; with neither place nor quote nobody knows.
 
     Parameters
     ----------
@@ -198,8 +198,11 @@ def spans_inside(
     serves : (n_items,) int8, whether an item supports.
     covers, containing : (n_items + 1,) and flat, codes of the units that contain an item.
     first, last : (n_items,), code points in the document, -1 where not said.
+    quotes, quote : (n_items + 1,) byte offsets and address of the quotes, empty where not said.
     low, high : (n_citations,), code points in the document that are cited; -1 where unknown.
     whole : (n_citations,) int8, whether the whole unit is cited.
+    usable : (n_citations,) int8, whether the cited text is known.
+    spans, span : (n_citations + 1,) byte offsets and address of the cited texts.
     out : (n_citations,) int8, filled with `YES`, `NO` or `UNKNOWN`.
     """
     for c in range(begin, end):
@@ -220,9 +223,16 @@ def spans_inside(
             if whole[c]:
                 out[c] = YES
                 break
-            if low[c] < 0 or first[item] < 0 or last[item] < 0:
+            size = quotes[item + 1] - quotes[item]
+            if low[c] >= 0 and first[item] >= 0 and last[item] >= 0:
+                inside = low[c] <= first[item] and last[item] <= high[c]
+            elif usable[c] and size > 0:
+                at = find_bytes(span, spans[c], spans[c + 1], quote + quotes[item], size)
+                inside = at >= 0
+            else:
                 out[c] = UNKNOWN
-            elif low[c] <= first[item] and last[item] <= high[c]:
+                continue
+            if inside:
                 out[c] = YES
                 break
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ragcore.evidence import CONFLICTING, SUPPORTING
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists, integers, plain, rows_of
-from ragcore.measures.cited import Cited, cited, documents_of, own, stated, texts_of
+from ragcore.measures.cited import Cited, cited, documents_of, own, spaced, stated, texts_of
 from ragcore.measures.inputs import Inputs
 from ragcore.units import FOREVER, Chunks
 from ragcore_kernels import citations as kernel
@@ -228,15 +228,25 @@ def _inside(inputs: Inputs, given: Cited, spans: Spans) -> Any:
     out = np.full(n, UNKNOWN, np.int8)
     if evidence is None:
         return out
+    quotes = texts_of(_spaced(evidence.lists.field("quote")), len(evidence.lists.items))
+    cut = texts_of(_spaced(spans.texts), n)
     serves = (np.isin(evidence.role, (SUPPORTING, CONFLICTING)) & ~evidence.stale).astype(np.int8)
     kernel.spans_inside(
         0, n, own(given.owner), own(given.unit), own(inputs.label_of), own(evidence.offsets),
         serves, own(evidence.covers), own(evidence.units), own(evidence.start),
-        own(evidence.end), own(spans.low), own(spans.high), spans.whole, out,
+        own(evidence.end), quotes.offsets, quotes.address, own(spans.low), own(spans.high),
+        spans.whole, spans.usable, cut.offsets, cut.address, out,
     )  # fmt: skip
     labelled = np.append(np.asarray(evidence.lists.present), False)[inputs.label_of]
     out[~labelled[given.owner]] = UNKNOWN
     return out
+
+
+def _spaced(texts: pa.Array | None) -> pa.Array | None:
+    """Texts in NFC, every stretch of white space one space; None without any."""
+    if texts is None or pa.types.is_null(texts.type):
+        return None
+    return spaced(texts)
 
 
 def _scope(inputs: Inputs, given: Cited) -> tuple[Any, Any]:

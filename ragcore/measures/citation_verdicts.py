@@ -16,6 +16,7 @@ from ragcore.measures.chain import chain_of, row_of
 from ragcore.measures.cited import WHOLE_ANSWER, Cited, Claims, cited, claims_of, documents_of
 from ragcore.measures.cites import (
     Sets,
+    claim_verdicts,
     lowest_rung,
     of_claims,
     pair_verdicts,
@@ -151,20 +152,20 @@ def laundering(inputs: Inputs, measure: Measure) -> Column:
         return missing(inputs, NO_COLUMN)
     given, claims = cited(inputs), claims_of(inputs)
     verdict, rank = claim_support(inputs)
-    right = inputs.verdicts.claims("correct", claims.offsets)
+    right, right_rank = claim_verdicts(inputs, "correct")
     refuted = (verdict == kernel.NO) | (verdict == kernel.CONTRADICTS)
-    wrong = (right.verdict >= 0) & (right.verdict != kernel.YES)
+    wrong = (right >= 0) & (right != kernel.YES)
     looked = has_citation(given, claims)
-    hit = looked & right.yes & refuted
+    hit = looked & (right == kernel.YES) & refuted
     settled = hit | wrong | ((verdict >= 0) & ~refuted)
     open_ = looked & ~settled
-    reason = np.where(right.verdict < 0, right.verdict, verdict)
+    reason = np.where(right < 0, right, verdict)
     states = np.maximum(
         inputs.states(given.present & claims.present),
         worst_state(claims.owner[open_], reason[open_], inputs.n),
     )
     owner = np.concatenate([claims.owner[looked], claims.owner[looked]])
-    ranks = np.concatenate([rank[looked], right.rank[looked]])
+    ranks = np.concatenate([rank[looked], right_rank[looked]])
     return Column(
         _counted(claims.owner[hit], inputs.n), np.ones(inputs.n), states,
         {schema.MISSING: NO_VERDICT}, lowest_rung(owner, ranks, inputs.n),

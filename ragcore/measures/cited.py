@@ -283,3 +283,12 @@ def texts_of(values: pa.Array | None, n: int) -> Texts:
     _, places, data = array.buffers()
     offsets = np.frombuffer(places, np.int64)[array.offset : array.offset + n + 1]
     return Texts(own(offsets), data.address if data is not None else 0, array)
+
+
+_SPACE = r"[\s\x{3000}\x{A0}]+"
+
+
+def spaced(texts: pa.Array) -> pa.Array:
+    """Texts in NFC, every stretch of white space one space, none at the ends."""
+    plainer = pc.utf8_normalize(plain(texts).cast(pa.large_string()), "NFC")
+    return pc.utf8_trim_whitespace(pc.replace_substring_regex(plainer, _SPACE, " "))

@@ -86,10 +86,11 @@ class Lookup:
     Parameters
     ----------
     inputs : the run.
-    relation : ``cites`` or ``influence``.
+    relation : ``cites``, ``influence``, ...
+    whatever : take a verdict whatever chunks it was given, as one on the empty set.
     """
 
-    def __init__(self, inputs: Inputs, relation: str) -> None:
+    def __init__(self, inputs: Inputs, relation: str, whatever: bool = False) -> None:
         verdicts, claims = inputs.verdicts, claims_of(inputs)
         row, ranking = verdicts.matches(relation, claims.offsets)
         self.names: pa.Array = pa.array([], pa.large_binary())
@@ -98,6 +99,8 @@ class Lookup:
             return
         offsets, units = verdicts.units_of(row)
         owner = np.repeat(np.arange(row.size), np.diff(offsets))
+        if whatever:
+            owner, units = owner[:0], units[:0]
         sets = sets_of(owner, units, row.size)
         claim = verdicts.judgments.claim[row].astype(np.int64)
         keys = pc.dictionary_encode(_keys(ranking, claim, sets))
@@ -121,6 +124,18 @@ class Lookup:
 def lookup(inputs: Inputs, relation: str = "cites") -> Lookup:
     """The verdicts of a relation on citations."""
     return inputs.once(f"lookup {relation}", lambda: Lookup(inputs, relation))
+
+
+def claim_verdicts(inputs: Inputs, relation: str) -> tuple[Any, Any]:
+    """Verdict and rank of every claim, whatever chunks it was judged by.
+
+    Verdicts on an answer as a whole are left aside.
+    """
+    claims = claims_of(inputs)
+    number = np.arange(claims.owner.size) - claims.offsets[:-1][claims.owner]
+    none = Sets(np.zeros(claims.owner.size + 1, np.int64), np.zeros(0, np.int64))
+    found = inputs.once(f"lookup {relation} whatever", lambda: Lookup(inputs, relation, True))
+    return found.find(claims.owner, number, none)
 
 
 def pair_verdicts(inputs: Inputs, given: Cited, relation: str = "cites") -> tuple[Any, Any]:

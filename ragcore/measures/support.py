@@ -10,7 +10,7 @@ import pyarrow as pa
 from ragcore.formats.compute import pc
 from ragcore.lists import integers, plain
 from ragcore.measures.chain import chain_of, spans_of
-from ragcore.measures.cited import cited, claims_of, own, texts_of
+from ragcore.measures.cited import cited, claims_of, own, spaced, texts_of
 from ragcore.measures.inputs import Inputs
 from ragcore_kernels.amounts import hold_values
 from ragcore_kernels.citations import NO, UNKNOWN, YES, contained
@@ -87,11 +87,9 @@ def folded(texts: pa.Array) -> pa.Array:
     return pc.utf8_lower(pc.utf8_normalize(pc.utf8_trim_whitespace(plainer), "NFKC"))
 
 
-def spaced(texts: pa.Array) -> pa.Array:
-    """Texts in NFC without citation markers, every stretch of white space one space."""
-    plainer = pc.utf8_normalize(plain(texts).cast(pa.large_string()), "NFC")
-    bare = pc.replace_substring_regex(plainer, _MARKERS, "")
-    return pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, r"[\s\x{3000}\x{A0}]+", " "))
+def unmarked(texts: pa.Array) -> pa.Array:
+    """Texts without citation markers, spaced as `cited.spaced` has them."""
+    return spaced(pc.replace_substring_regex(plain(texts).cast(pa.large_string()), _MARKERS, ""))
 
 
 def covered(inputs: Inputs) -> Any:
@@ -109,7 +107,7 @@ def covered(inputs: Inputs) -> Any:
         ))  # fmt: skip
     more, at = _sentences(inputs, ~told)
     owner = np.concatenate([owner, at]).astype(np.int64)
-    pieces = spaced(pa.concat_arrays([pieces, more]))
+    pieces = unmarked(pa.concat_arrays([pieces, more]))
     out = np.zeros(owner.size, np.int8)
     needles, held = texts_of(pieces, owner.size), texts_of(spaced(spans.texts), len(given))
     contained(

@@ -164,24 +164,32 @@ def test_spans_inside__is_the_plain_rule(seed):
     cited = [draw.choice([(-1, -1), (draw.randrange(4), draw.randrange(6, 12))]) for _ in owner]
     whole = np.array([draw.random() < 0.2 for _ in owner], np.int8)
     cited = [(0, WHOLE_END) if w else c for c, w in zip(cited, whole, strict=True)]
+    said = [draw.choice(["", "b", "bc"]) for _ in covers]
+    texts = [draw.choice(["", "abc", "cb"]) for _ in owner]
+    usable = np.array([draw.random() < 0.8 for _ in owner], np.int8)
+    quotes, cut = Texts(*said), Texts(*texts)
     out = np.full(len(owner), -9, np.int8)
     citations.spans_inside(
         0, len(owner), ints(*owner), ints(*unit), ints(*label_of), offsets, serves, *flat(covers),
-        ints(*[s[0] for s in spans]), ints(*[s[1] for s in spans]), ints(*[c[0] for c in cited]),
-        ints(*[c[1] for c in cited]), whole, out,
+        ints(*[s[0] for s in spans]), ints(*[s[1] for s in spans]), quotes.offsets, quotes.address,
+        ints(*[c[0] for c in cited]), ints(*[c[1] for c in cited]), whole, usable, cut.offsets,
+        cut.address, out,
     )  # fmt: skip
 
     def plain(i):
         label = label_of[owner[i]]
         if label < 0:
             return UNKNOWN
-        said = []
+        found = []
         for item in range(offsets[label], offsets[label + 1]):
             if serves[item] and unit[i] in covers[item]:
-                known = cited[i][0] >= 0 and spans[item][0] >= 0
-                inside = cited[i][0] <= spans[item][0] and spans[item][1] <= cited[i][1]
-                said.append(True if whole[i] else inside if known else None)
-        return YES if True in said else UNKNOWN if None in said else NO
+                inside = None
+                if cited[i][0] >= 0 and spans[item][0] >= 0:
+                    inside = cited[i][0] <= spans[item][0] and spans[item][1] <= cited[i][1]
+                elif usable[i] and said[item]:
+                    inside = said[item] in texts[i]
+                found.append(True if whole[i] else inside)
+        return YES if True in found else UNKNOWN if None in found else NO
 
     assert out.tolist() == [plain(i) for i in range(len(owner))]
 
