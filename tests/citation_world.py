@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import ragcore
 import tables
 from ragcore import schema
 
@@ -81,6 +82,43 @@ def claim(text: str = "c", sentence: int | None = None, factual: bool | None = T
 def shown(*ids: str) -> list[Row]:
     """A context."""
     return [{"id": one, "start": None, "end": None, "n_tokens": None} for one in ids]
+
+
+# --- one case, all as it should be
+
+NAMES = ["citation.*", "answer.supported", "alce.*", "trecrag.*", "end_to_end"]
+TEXT = "Rooms cost at most 750 yuan. Meals cost 40 yuan."
+ROOMS = {"start": 0, "end": 28, "quote": TEXT[:28]}
+LABEL = [{"doc_id": "u", "chunk_id": "u", "start": 0, "end": 28, "role": "supporting"}]
+UNIT = {"chunk_id": "u", "text": TEXT, "doc_version": "v1", "source_family": "f"}
+ANSWER = {"state": "answer", "value": "750", "text": TEXT[:28]}
+GOOD = {
+    "case_id": "q", "context": shown("u"), "proposed": ANSWER, "final": ANSWER,
+    "claims": [claim(TEXT[:28])], "citations": [cite("u", doc_version="v1", **ROOMS)],
+}  # fmt: skip
+QUERY = {"case_id": "q", "expected_value": "750", "evidence": LABEL}
+
+
+def one(
+    folder: Path, trace: Row | None = None, case: Row | None = None, unit: Row | None = None,
+    judgments: Any = (), drop: Any = (), more: Any = (), names: Any = NAMES,
+) -> ragcore.Scores:  # fmt: skip
+    """Scores of a single case, all as it should be but for what is given."""
+    made = suite(
+        folder / "s", [{**QUERY, **(case or {})}], [{**UNIT, **(unit or {})}, *more],
+        drop=list(drop),
+    )  # fmt: skip
+    rows = [{"case_id": "q", **row} for row in judgments]
+    return ragcore.score(
+        run([{**GOOD, **(trace or {})}]), suite=made, judgments=[judged(rows)] if rows else None,
+        measures=names, names=["r"],
+    )  # fmt: skip
+
+
+def got(scores: ragcore.Scores, measure: str, case: str = "q") -> Any:
+    """A value, or the word of its state."""
+    state = scores.state(measure, case)
+    return scores.value(measure, case) if state == "ok" else state
 
 
 # --- at random

@@ -306,10 +306,10 @@ class Answer:
                     continue
                 alone = self.entailed(claims, [one])
                 rest = self.entailed(claims, [o for o in ids if o != one])
-                if alone == 1 or (rest is not None and rest < 1):
+                if alone == 1:
                     precise.append(True)
                 else:
-                    precise.append(None if alone is None or rest is None else False)
+                    precise.append(None if alone is None or rest is None else rest < 1)
         lost = [p for p in self.pairs if not (p["well_formed"] and p["supplied"])]
         out = []
         for said, more in ((recall, 0), (precise, len(lost))):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ragcore.measures.definitions import Definition
 
 _CITES = "judgments: cites"
@@ -12,11 +14,12 @@ _CASE = "per case, then the mean over cases with a value"
 def _one(
     name: str, formula: str, na: str, needs: tuple[str, ...], question: str, *, limit: str = "",
     source: str = _CASE, aliases: tuple[str, ...] = (), pooled: bool = True,
+    params: dict[str, Any] | None = None,
 ) -> Definition:  # fmt: skip
     return Definition(
         name=name, layer="citation", formula=formula, na=na, needs=("citations", *needs),
         source=source, question=question, limit=limit, aliases=aliases, cutoff="none", zero=False,
-        pooled=pooled,
+        pooled=pooled, params=params or {},
     )  # fmt: skip
 
 
@@ -69,11 +72,15 @@ _ELSEWHERE = (
     _one("alce.recall", "sentences whose cited chunks together entail them / sentences",
          "never: 0 without a sentence", ("claims", _CITES), "Are sentences supported?",
          source=_ALCE, pooled=False,
-         limit="needs verdicts on exactly the cited sets; empty answers count as 0"),
+         params={"official": False},
+         limit="needs verdicts on exactly the cited sets; an empty answer is 0. official=True: a "
+         "citation that leads nowhere makes its sentence 0, as in the authors' script"),
     _one("alce.precision", "citations of an entailed sentence that is its only one, entails it "
          "alone, or is needed by the rest / citations", "never: 0 without a citation",
          ("claims", _CITES), "Is every citation needed?", source=_ALCE, pooled=False,
-         limit="a citation that leads nowhere counts against it, which ALCE leaves out"),
+         params={"official": False},
+         limit="a citation that leads nowhere counts against it. official=True leaves out those of "
+         "its sentence, as in the authors' script"),
     _one("trecrag.support_precision", "1 a full, 1/2 a partial support, summed / "
          "judged citations", "no citation", (_CITES,), "How far do citations support?",
          source=_TREC),

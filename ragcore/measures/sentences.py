@@ -26,6 +26,7 @@ from ragcore.measures.cites import (
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, NO_VERDICT, Column, Inputs, missing
 from ragcore.verdicts import STATE_OF
+from ragcore_kernels import support as kernels
 from ragcore_kernels import verdicts as kernel
 from ragcore_kernels.citations import NO, YES
 from ragcore_kernels.layout import F64, I64
@@ -158,46 +159,74 @@ def _alone(inputs: Inputs) -> tuple[Any, Any]:
     return inputs.once("verdicts alone", make)
 
 
-def alce_recall(inputs: Inputs, measure: Measure) -> Column:
-    """Sentences that what they cite entails together."""
-    if not (inputs.has_trace("citations") and inputs.has_trace("claims")):
-        return missing(inputs, NO_COLUMN)
-    found, (verdict, rank) = sentences_of(inputs), _joint(inputs)
-    states, why = _base(inputs)
-    states = np.maximum(states, worst_state(found.owner, verdict, inputs.n))
-    under = _sums(found.owner, None, inputs.n)
-    return Column(
-        _sums(found.owner, verdict == kernel.YES, inputs.n), np.maximum(under, 1.0), states, why,
-        lowest_rung(found.owner, rank, inputs.n),
-    )  # fmt: skip
+@dataclass
+class Alce:
+    """What `support.alce` counts of every answer, and what the verdicts behind it are.
+
+    Attributes
+    ----------
+    counts, unknown : as the kernel fills them.
+    stray : (n,), citations of no sentence that the answer has; they are not precise.
+    rungs : (n,) int8 each, lowest rung behind recall and behind precision.
+    """
+
+    counts: I64
+    unknown: I64
+    stray: F64
+    rungs: tuple[Any, Any]
 
 
-def alce_precision(inputs: Inputs, measure: Measure) -> Column:
-    """Citations that an entailed sentence needs."""
-    if not (inputs.has_trace("citations") and inputs.has_trace("claims")):
-        return missing(inputs, NO_COLUMN)
+def _alce(inputs: Inputs, official: bool) -> Alce:
     found, (joint, joint_rank), given = sentences_of(inputs), _joint(inputs), cited(inputs)
-    sentence = found.sets.owners
-    owner = found.owner[sentence]
+    claims, sentence, n = claims_of(inputs), found.sets.owners, inputs.n
     alone, alone_rank = _alone(inputs)
     rest, rest_rank = found.ask(inputs, sentence, found.sets.without_each())
-    entailed, single = joint[sentence] == kernel.YES, found.sets.sizes[sentence] == 1
-    yes = entailed & (single | (alone == kernel.YES) | ((rest >= 0) & (rest != kernel.YES)))
-    asked = entailed & ~single & (alone != kernel.YES)
-    open_ = np.where(joint[sentence] < 0, joint[sentence], kernel.NO)
-    open_ = np.where(asked & (rest < 0), rest, open_)
-    # Whether it entails the sentence alone matters only where the rest does entail it.
-    open_ = np.where(asked & (rest == kernel.YES) & (alone < 0), alone, open_)
-    states, why = _base(inputs)
-    states = np.maximum(states, worst_state(owner, open_, inputs.n))
     lost = (given.formed == NO) | (given.shown == NO)
-    under = _sums(owner, None, inputs.n) + _sums(given.owner[lost], None, inputs.n)
-    used = np.concatenate([owner, owner[asked], owner[asked]])
-    ranks = np.concatenate([joint_rank[sentence], rest_rank[asked], alone_rank[asked]])
-    return Column(
-        _sums(owner, yes, inputs.n), np.maximum(under, 1.0), states, why,
-        lowest_rung(used, ranks, inputs.n),
+    placed = lost & (given.claim >= 0)
+    hanging, _ = of_claims(given, claims, placed)
+    of = np.concatenate([sentence, found.of[hanging]])
+    order = np.argsort(of, kind="stable")
+    none = np.zeros(hanging.size, np.int8)
+    own = np.concatenate([_codes(alone), none + np.int8(kernels.DANGLING)])[order]
+    others = np.concatenate([_codes(rest), none])[order]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=found.owner.size))])
+    answers = np.concatenate([[0], np.cumsum(np.bincount(found.owner, minlength=n))])
+    counts = np.zeros((n, kernels.ALCE_COUNTS), np.int64)
+    unknown = np.zeros((n, 2, kernels.UNKNOWNS), np.int64)
+    kernels.alce(
+        0, n, answers.astype(np.int64), offsets.astype(np.int64), _codes(joint), own, others,
+        int(official), counts, unknown, np.zeros(of.size, np.int8),
     )  # fmt: skip
+    stray = np.bincount(given.owner[lost & ~placed], minlength=n).astype(np.float64)
+    several = (joint[sentence] == kernel.YES) & (found.sets.sizes[sentence] > 1)
+    asked = several & (alone != kernel.YES)
+    owner = found.owner[sentence]
+    used = np.concatenate([found.owner, owner[several], owner[asked]])
+    ranks = np.concatenate([joint_rank, alone_rank[several], rest_rank[asked]])
+    rungs = lowest_rung(found.owner, joint_rank, n), lowest_rung(used, ranks, n)
+    return Alce(counts, unknown, stray, rungs)
+
+
+def _codes(verdict: Any) -> Any:
+    """Verdicts as ALCE takes them: yes or no; a reason below 0, a low rung as a dispute."""
+    open_ = np.where(verdict == kernel.LOW_RUNG, np.int8(kernel.DISPUTED), verdict)
+    return np.where(verdict < 0, open_, verdict == kernel.YES).astype(np.int8)
+
+
+def _alce_column(inputs: Inputs, measure: Measure, part: int) -> Column:
+    if not (inputs.has_trace("citations") and inputs.has_trace("claims")):
+        return missing(inputs, NO_COLUMN)
+    official = bool(measure.params["official"])
+    found = inputs.once(f"alce {official}", lambda: _alce(inputs, official))
+    states, why = _base(inputs)
+    for k, state in enumerate((schema.MISSING, schema.DISPUTED, schema.FAILED)):
+        hit = found.unknown[:, part, k] > 0
+        states = np.where(hit, np.maximum(states, np.int8(state)), states)
+    columns = ((kernels.ENTAILED, kernels.SENTENCES), (kernels.PRECISE, kernels.CITATIONS))[part]
+    over, under = (found.counts[:, c].astype(np.float64) for c in columns)
+    if part == 1 and not official:
+        under = under + found.stray
+    return Column(over, np.maximum(under, 1.0), states.astype(np.int8), why, found.rungs[part])
 
 
 def _weights(verdict: Any, strict: bool) -> F64:
@@ -245,7 +274,8 @@ def trec_recall(inputs: Inputs, measure: Measure, strict: bool) -> Column:
 
 
 VALUES: dict[str, Callable[[Inputs, Measure], Column]] = {
-    "alce.recall": alce_recall, "alce.precision": alce_precision,
+    "alce.recall": partial(_alce_column, part=0),
+    "alce.precision": partial(_alce_column, part=1),
     "trecrag.support_precision": partial(trec_precision, strict=False),
     "trecrag.support_recall": partial(trec_recall, strict=False),
     "trecrag.support_precision_strict": partial(trec_precision, strict=True),

@@ -8,17 +8,25 @@ import pyarrow as pa
 import pytest
 
 import citation_world as world
-from citation_world import cite, claim, judged, run, shown, suite
+from citation_world import (
+    ANSWER,
+    GOOD,
+    NAMES,
+    QUERY,
+    ROOMS,
+    TEXT,
+    UNIT,
+    cite,
+    claim,
+    got,
+    judged,
+    one,
+    run,
+    shown,
+    suite,
+)
 from ragcore import score
-from ragcore.errors import InputError
 from reference_citations import MISSING, NA, STAGES, Answer
-
-NAMES = ["citation.*", "answer.supported", "alce.*", "trecrag.*", "end_to_end"]
-
-
-def got(scores, measure, case):
-    state = scores.state(measure, case)
-    return scores.value(measure, case) if state == "ok" else state
 
 
 def expected_of(answer):
@@ -73,30 +81,6 @@ def test_measures__are_those_of_plain_python(seed, tmp_path):
 
 
 # --- one case at a time
-
-TEXT = "Rooms cost at most 750 yuan. Meals cost 40 yuan."
-ROOMS = {"start": 0, "end": 28, "quote": TEXT[:28]}
-LABEL = [{"doc_id": "u", "chunk_id": "u", "start": 0, "end": 28, "role": "supporting"}]
-UNIT = {"chunk_id": "u", "text": TEXT, "doc_version": "v1", "source_family": "f"}
-ANSWER = {"state": "answer", "value": "750", "text": TEXT[:28]}
-GOOD = {
-    "case_id": "q", "context": shown("u"), "proposed": ANSWER, "final": ANSWER,
-    "claims": [claim(TEXT[:28])], "citations": [cite("u", doc_version="v1", **ROOMS)],
-}  # fmt: skip
-CASE = {"case_id": "q", "expected_value": "750", "evidence": LABEL}
-
-
-def one(tmp_path, trace=None, case=None, unit=None, judgments=(), drop=(), more=(), names=NAMES):
-    """Scores of a single case, all as it should be but for what is given."""
-    folder = suite(
-        tmp_path / "s", [{**CASE, **(case or {})}], [{**UNIT, **(unit or {})}, *more],
-        drop=list(drop),
-    )  # fmt: skip
-    rows = [{"case_id": "q", **row} for row in judgments]
-    return score(
-        run([{**GOOD, **(trace or {})}]), suite=folder, judgments=[judged(rows)] if rows else None,
-        measures=names, names=["r"],
-    )  # fmt: skip
 
 
 def test_good__passes_all(tmp_path):
@@ -189,7 +173,7 @@ def test_citations__null_is_missing_and_empty_is_none(tmp_path):
 
 def test_citations__of_some_traces_alone_leave_the_others_open(tmp_path):
     folder = suite(
-        tmp_path / "s", [CASE, {**CASE, "case_id": "p"}, {**CASE, "case_id": "f"}], [UNIT]
+        tmp_path / "s", [QUERY, {**QUERY, "case_id": "p"}, {**QUERY, "case_id": "f"}], [UNIT]
     )
     rows = [GOOD, {**GOOD, "case_id": "p", "citations": None},
             {**GOOD, "case_id": "f", "citations": None, "error": "timeout"}]  # fmt: skip
@@ -235,7 +219,7 @@ def test_label__disputed_is_disputed(tmp_path):
 
 
 def test_columns__that_a_run_has_not(tmp_path):
-    folder = suite(tmp_path / "s", [CASE], [UNIT])
+    folder = suite(tmp_path / "s", [QUERY], [UNIT])
     scores = score({"q": {"u": 1.0}}, suite=folder, measures=NAMES)
     for one_of in scores.runs[0].measures:
         assert got(scores, one_of.text, "q") == "missing", one_of.text
@@ -268,7 +252,7 @@ def test_bad__is_counted_and_named(tmp_path):
 
 
 def test_ids__as_a_plain_list_are_citations_of_the_whole_answer(tmp_path):
-    folder = suite(tmp_path / "s", [CASE], [UNIT])
+    folder = suite(tmp_path / "s", [QUERY], [UNIT])
     table = run([GOOD])
     place = table.column_names.index("citations")
     table = table.set_column(place, "citations", pa.array([["u", "w"]]))
@@ -292,76 +276,8 @@ def test_document__alone_is_brought_to_the_unit_that_holds_the_place(tmp_path):
     assert got(scores, "citation.dangling", "q") == 1.0
 
 
-# --- verdicts
-
-
-def test_verdicts__states_of_cells(tmp_path):
-    two = {"citations": [cite("u", **ROOMS), cite("z")], "context": shown("u", "z")}
-    more = [{"chunk_id": "z"}]
-    rows = [{"evidence": ["u"], "verdict": "error"}, {"evidence": ["z"], "verdict": "no"}]
-    scores = one(tmp_path, two, judgments=rows, more=more)
-    assert got(scores, "citation.recall", "q") == "failed"
-    assert got(scores, "citation.entailment", "q") == "failed"
-    rows = [{"evidence": ["u"]}, {"evidence": ["u"], "verdict": "no", "judge": "k"}]
-    scores = one(tmp_path / "d", two, judgments=rows, more=more)
-    assert got(scores, "citation.recall", "q") == "disputed"
-    rows = [{"evidence": ["z"], "verdict": "no"}]
-    scores = one(tmp_path / "m", two, judgments=rows, more=more)
-    assert got(scores, "citation.recall", "q") == "missing"
-    assert got(scores, "citation.entailment", "q") == 0.0
-    rows += [{"evidence": ["z", "u"], "verdict": "yes", "rung": "human"}]
-    scores = one(tmp_path / "j", two, judgments=rows, more=more)
-    assert got(scores, "citation.recall", "q") == 1.0
-    assert got(scores, "alce.recall", "q") == 1.0
-    assert got(scores, "alce.precision", "q") == "missing"
-
-
-def test_verdicts__below_the_required_rung_do_not_count(tmp_path):
-    scores = one(tmp_path, case={"judge_required": "human"}, judgments=[{"evidence": ["u"]}])
-    assert got(scores, "citation.recall", "q") == "disputed"
-    assert scores.audits[0].counts["items judged below the required rung"] >= 1
-
-
-def test_verdicts__on_a_claim_that_is_not_there_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"claim 3 of case 'q', relation cites.*0 to 0"):
-        one(tmp_path, judgments=[{"evidence": ["u"], "claim": 3}])
-
-
-def test_laundering__a_correct_claim_with_an_irrelevant_source(tmp_path):
-    rows = [{"relation": "correct"}, {"evidence": ["u"], "verdict": "no"}]
-    assert got(one(tmp_path, judgments=rows), "citation.laundering", "q") == 1.0
-    rows[1]["verdict"] = "partial"
-    assert got(one(tmp_path / "p", judgments=rows), "citation.laundering", "q") == 0.0
-    assert got(one(tmp_path / "m", judgments=rows[:1]), "citation.laundering", "q") == "missing"
-
-
-def test_influence__of_those_that_were_removed(tmp_path):
-    rows = [{"relation": "influence", "evidence": ["u"], "verdict": "yes"},
-            {"relation": "influence", "evidence": ["z"], "verdict": "no"}]  # fmt: skip
-    trace = {"citations": [cite("u"), cite("z"), cite("y")], "context": shown("u", "z", "y")}
-    scores = one(tmp_path, trace, judgments=rows, more=[{"chunk_id": "z"}, {"chunk_id": "y"}])
-    assert got(scores, "citation.influence", "q") == 0.5
-
-
-def test_independence__one_upstream_is_one_source(tmp_path):
-    more = [
-        {"chunk_id": "u2", "doc_id": "u", "source_family": "f"},
-        {"chunk_id": "w", "doc_id": "w", "source_family": "f"},
-        {"chunk_id": "x", "doc_id": "x", "source_family": "g"},
-    ]  # fmt: skip
-    trace = {
-        "claims": [claim(), claim(), claim()], "context": shown("u", "u2", "w", "x"),
-        "citations": [cite("u"), cite("u2"), cite("w"), cite("x", 1), cite("u", 1)],
-    }  # fmt: skip
-    scores = one(tmp_path, trace, more=more)
-    assert got(scores, "citation.independence", "q") == 1.5
-    assert got(scores, "citation.documents", "q") == 2.0
-    scores = one(tmp_path / "n", trace, more=[*more[:2], {**more[2], "source_family": None}])
-    assert got(scores, "citation.independence", "q") == "missing"
-
-
 def test_funnel__may_be_pooled(tmp_path):
-    cases = [{**CASE, "case_id": name} for name in "ab"]
+    cases = [{**QUERY, "case_id": name} for name in "ab"]
     folder = suite(tmp_path / "s", cases, [UNIT])
     rows = [{**GOOD, "case_id": "a", "citations": [cite("u"), cite("w"), cite("w")]},
             {**GOOD, "case_id": "b"}]  # fmt: skip
