@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import audits, provenance, schema, summary
+from ragcore.aggregates import form_of
 from ragcore.errors import UsageError
 from ragcore.results import Audit, RunScores
 from ragcore.suites import Suite
@@ -80,7 +81,7 @@ class Scores:
 
     def _mean(self, run: RunScores, m: int) -> float:
         values = run.values[m]
-        if run.measures[m].aggregate == "micro":
+        if form_of(run.measures[m].aggregate).gather is not None:
             return summary.case_values(run, m).aggregate()[0]
         if not run.single:
             values = summary.case_values(run, m).values
