@@ -189,8 +189,8 @@ def _quantile(p: float) -> Form:
         found = quantile_interval(parts[0], p, level)
         if found.low is None and found.high is None:
             return NO_INTERVAL
-        ends = (math.nan if end is None else end for end in (found.low, found.high))
-        return Interval(*ends, ORDER_STATISTIC, 0.0)
+        low, high = (math.nan if end is None else end for end in (found.low, found.high))
+        return Interval(low, high, ORDER_STATISTIC, 0.0)
 
     def remarks(parts: Parts, found: Interval, n_cases: int) -> list[str]:
         n = parts[0].size
@@ -223,7 +223,10 @@ def _traces(run: RunScores, m: int, rankings: I64 | None) -> Parts:
 def _by_confidence(run: RunScores, m: int, rankings: I64 | None) -> Parts:
     """Confidence and loss, one a case with both; variants averaged."""
     part = slice(None) if rankings is None else rankings
-    sure = np.asarray(run.columns[m].order)[part]
+    order = run.columns[m].order
+    if order is None:  # nothing of it was recorded
+        return np.empty(0), np.empty(0)
+    sure = np.asarray(order)[part]
     states, cases = run.states[m : m + 1, part], run.case_of[part]
     groups = [reduce(v[None], states, cases) for v in (sure, run.values[m, part])]
     ok = groups[0].states[0] == schema.OK
