@@ -217,6 +217,10 @@ def _traces(run: RunScores, m: int, rankings: I64 | None) -> Parts:
     return (run.values[m, part][run.states[m, part] == schema.OK],)
 
 
+def _total(values: F64, parts: Parts) -> Total:
+    return _sum(parts[0], ())
+
+
 # --- cases by confidence
 
 
@@ -260,6 +264,9 @@ _NO_PAIRS = "a ratio of sums over traces: its difference has no exact interval"
 FORMS: dict[str, Form] = {
     "mean": Form("the mean over cases with a value", "", _mean, _mean_interval),
     "sum": Form("the total over cases", "total over cases", _sum, _none),
+    "total": Form(
+        "the total over all traces", "total over traces", _total, _none, _traces
+    ),
     "geometric": Form(
         "exp of the mean logarithm over cases, each at least 0.00001", "geometric mean",
         _geometric, _geometric_interval,

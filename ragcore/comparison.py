@@ -161,10 +161,10 @@ class Comparison:
         found, out = cell.paired, []
         if found.reason:
             out.append(found.reason)
-        if cell.measure.aggregate == "sum":
+        if cell.measure.aggregate in ("sum", "total"):
             out.append("per case")
         if cell.slice == summary.WHOLE and self.settings.stratify:
-            plain = cell.measure.aggregate in ("mean", "sum")
+            plain = cell.measure.aggregate in ("mean", "sum", "total")
             out.append(f"{'' if plain else 'not '}stratified by {self.settings.stratify}")
         if cell.slice != summary.WHOLE and found.n < summary.FEW_CASES:
             out.append("descriptive: fewer than 10 cases")

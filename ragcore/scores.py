@@ -142,6 +142,22 @@ class Scores:
         rows = self.rows(by, level, registered)
         return self.signed(pa.Table.from_pylist(rows, schema=schema.SUMMARY))
 
+    def confusion(self, of: str = "final") -> pa.Table:
+        """Expected against found states, `confusion.CONFUSION`: so many traces of each pair.
+
+        Parameters
+        ----------
+        of : ``final`` or ``proposed``.
+
+        Raises
+        ------
+        UsageError
+            If no measure of traces was scored, or states are not there.
+        """
+        from ragcore.confusion import confusion_table
+
+        return confusion_table(self, of)
+
     def signed(self, table: pa.Table) -> pa.Table:
         """`table` with the record of what it rests on in its schema metadata."""
         if self._record is None:

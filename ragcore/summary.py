@@ -235,7 +235,7 @@ def _notes(
     n = cell.counts["ok"]
     if name != WHOLE and n < FEW_CASES:
         notes.append("descriptive: fewer than 10 cases")
-    if one.aggregate == "sum" or n == 0 or not form.paired:
+    if one.aggregate in ("sum", "total") or n == 0 or not form.paired:
         return notes
     if n == 1:
         notes.append("n=1: no interval")
