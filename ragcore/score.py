@@ -107,7 +107,8 @@ def score(
     workers = threads or default_threads()
     loaded = _load_all(runs, workers, names)
     for one in loaded:
-        if one.rows.n_rows == 0 and not len(one.rows.segments) and not allow_empty:
+        traced = one.rows.traces is not None and one.rows.traces.num_rows > 0
+        if one.rows.n_rows == 0 and not len(one.rows.segments) and not traced and not allow_empty:
             raise InputError(
                 one.rows.where, "no row at all", "at least one retrieved document",
                 "if it is meant to be empty, say --allow-empty",
