@@ -30,7 +30,8 @@ CASES = {
                    ("missing", "missing", "na", 0, *["missing"] * 4)),
     "disputed": (True, "answer", "7", ("answer", "7"), None,
                  ("disputed", "disputed", "na", 0, *["disputed"] * 4)),
-    "open": (None, "answer", "7", ("answer", "7"), None, (1, "disputed", "disputed", 0, 1, 0, 0, 1)),
+    "open": (None, "answer", "7", ("answer", "7"), None,
+             (1, "disputed", "disputed", 0, 1, 0, 0, 1)),
 }  # fmt: skip
 NOT_RUN = (0, 0, "na", "missing", 0, 1, 0, 0)
 
@@ -40,8 +41,8 @@ def suite(tmp_path):
     rows = [*CASES.values(), (True, "answer", "7", None, None, NOT_RUN)]
     names = [*CASES, "not run"]
     return suite_of(tmp_path / "s", {
-        "case_id": names, "answerable": [r[0] for r in rows], "expected_state": [r[1] for r in rows],
-        "expected_value": [r[2] for r in rows],
+        "case_id": names, "answerable": [r[0] for r in rows],
+        "expected_state": [r[1] for r in rows], "expected_value": [r[2] for r in rows],
         "status": ["disputed" if n == "disputed" else "final" for n in names],
     })  # fmt: skip
 
