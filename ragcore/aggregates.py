@@ -218,6 +218,8 @@ def _traces(run: RunScores, m: int, rankings: I64 | None) -> Parts:
 
 
 def _total(values: F64, parts: Parts) -> Total:
+    if parts[0].size == 0:  # nothing was recorded, which is not none
+        return math.nan, 0.0, None
     return _sum(parts[0], ())
 
 

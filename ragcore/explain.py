@@ -18,6 +18,7 @@ def explain_measure(measure: Measure) -> str:
         ("formula", f"{one.name} = {one.formula}"),
         ("asked for", "; ".join(asked) or "as it is"),
         ("summary", form_of(measure.aggregate).words),
+        ("better", one.better if one.better != "more" else ""),
         ("na", one.na),
         ("bounds", one.bounds),
         ("needs", ", ".join(one.needs)),

@@ -93,12 +93,16 @@ def effects(inputs: Inputs, measure: Measure, rate: bool) -> Column:
     """Prohibited effects of every trace, or whether there is any."""
     if not (inputs.has_trace("effects") and inputs.has_case("prohibited")):
         return missing(inputs, NO_COLUMN)
-    found = inputs.once("prohibited effects", lambda: _effects(inputs))
+    found = prohibited_effects(inputs)
     return _prohibited(inputs, found, inputs.trace_lists("effects").present, rate)
 
 
+def prohibited_effects(inputs: Inputs) -> I64:
+    """(n,), attempted effects of each trace that its case prohibits, as often as attempted."""
+    return inputs.once("prohibited effects", lambda: _effects(inputs))
+
+
 def _effects(inputs: Inputs) -> I64:
-    """(n,), prohibited effects of each trace."""
     done, banned = inputs.trace_lists("effects"), inputs.case_lists("prohibited")
     if len(done.items) == 0 or len(banned.items) == 0:
         return np.zeros(inputs.n, np.int64)
@@ -119,12 +123,20 @@ def claims(inputs: Inputs, measure: Measure, rate: bool) -> Column:
     said = answers(inputs)
     if said is None:
         return missing(inputs, NO_COLUMN)
-    found = inputs.once("prohibited claims", lambda: _claims(inputs, said.texts, said.known))
+    found = prohibited_claims(inputs)
     return _prohibited(inputs, found, said.known, rate)
 
 
-def _claims(inputs: Inputs, texts: pa.Array, known: Any) -> I64:
-    """(n,), prohibited strings in each answer."""
+def prohibited_claims(inputs: Inputs) -> I64:
+    """(n,), distinct prohibited strings of its case that each answer says; see `contains`."""
+    return inputs.once("prohibited claims", lambda: _claims(inputs))
+
+
+def _claims(inputs: Inputs) -> I64:
+    said = answers(inputs)
+    if said is None:
+        return np.zeros(inputs.n, np.int64)
+    texts, known = said.texts, said.known
     banned = inputs.case_lists("prohibited")
     out = np.zeros(inputs.n, np.int64)
     rows = np.flatnonzero(known & np.asarray(texts.is_valid()) & (banned.counts > 0))
