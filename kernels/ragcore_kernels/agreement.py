@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragcore_kernels._jit import kernel
-from ragcore_kernels.checks import code_column, number_column
+from ragcore_kernels.checks import number_column
+from ragcore_kernels.coincidences import Tally, checked_codes, cross_table, tally_of
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -25,153 +25,24 @@ SCALES = ("nominal", "ordinal", "interval")
 WEIGHTS = ("none", "linear", "quadratic")
 """How Cohen's kappa weighs a disagreement: any alike, by distance, by its square."""
 
-MAX_CATEGORIES = 1_024
-"""More than these have no table."""
-
-_MAX_CELLS = 1 << 26
-
-
-@kernel
-def count_sizes(codes: I64, sizes: I64) -> None:
-    """How many items have 0, 1, ... codes.
-
-    Parameters
-    ----------
-    codes : (n_items, n_coders), from 0; -1 for none.
-    sizes : (n_coders + 1,), zeroed; filled.
-    """
-    for i in range(codes.shape[0]):
-        m = np.int64(0)
-        for r in range(codes.shape[1]):
-            if codes[i, r] >= 0:
-                m += 1
-        sizes[m] += 1
-
-
-@kernel
-def coincide(codes: I64, slots: I64, counts: I64, seen: I64, singles: I64, pairs: I64) -> None:
-    """Ordered pairs of codes that two coders gave one item, apart for each number of codes.
-
-    Parameters
-    ----------
-    codes : as for `count_sizes`, each below n_categories.
-    slots : (n_coders + 1,); the slot of an item with so many codes.
-    counts : (n_categories,), zeroed; scratch.
-    seen : (n_coders,), scratch.
-    singles : (n_categories,), zeroed; filled with the codes that are the only one of an item.
-    pairs : (n_slots, n_categories, n_categories), zeroed; filled, symmetric.
-    """
-    for i in range(codes.shape[0]):
-        m, d = np.int64(0), np.int64(0)
-        for r in range(codes.shape[1]):
-            code = codes[i, r]
-            if code >= 0:
-                if counts[code] == 0:
-                    seen[d] = code
-                    d += 1
-                counts[code] += 1
-                m += 1
-        if m == 1:
-            singles[seen[0]] += 1
-        elif m > 1:
-            slot = slots[m]
-            for x in range(d):
-                a = seen[x]
-                pairs[slot, a, a] += counts[a] * (counts[a] - 1)
-                for y in range(x):
-                    b = seen[y]
-                    pairs[slot, a, b] += counts[a] * counts[b]
-                    pairs[slot, b, a] += counts[a] * counts[b]
-        for x in range(d):
-            counts[seen[x]] = 0
-
-
-@kernel
-def cross_table(codes: I64, table: I64) -> None:
-    """How often the first coder gave one code and the second another.
-
-    Parameters
-    ----------
-    codes : (n_items, 2), below n_categories; an item with a -1 is left out.
-    table : (n_categories, n_categories), zeroed; filled, rows of the first coder.
-    """
-    for i in range(codes.shape[0]):
-        a, b = codes[i, 0], codes[i, 1]
-        if a >= 0 and b >= 0:
-            table[a, b] += 1
-
-
-# --- tables
-
-
-@dataclass(frozen=True)
-class _Tally:
-    """Pairs of codes by the number of codes of their item, and codes that stand alone."""
-
-    sizes: I64  # (n_coders + 1,), items with so many codes
-    ms: I64  # (n_slots,), codes of an item in each slot, 2 or more
-    pairs: I64  # (n_slots, K, K)
-    singles: I64  # (K,)
-
-    @property
-    def n_paired(self) -> int:
-        return int(self.sizes[2:].sum())
-
-    @property
-    def coincidences(self) -> F64:
-        """Krippendorff's matrix; sums to the number of pairable codes."""
-        return (self.pairs / (self.ms - 1.0)[:, None, None]).sum(axis=0)
-
-    @property
-    def by_size(self) -> I64:
-        """(n_slots, K), how often each code stands in items of a slot."""
-        return self.pairs.sum(axis=2) // (self.ms - 1)[:, None]
-
-
-def _checked(codes: ArrayLike, n_categories: int | None) -> tuple[I64, int]:
-    """Codes and the number of categories, that of the greatest code if None."""
-    if n_categories is not None and not 1 <= n_categories <= MAX_CATEGORIES:
-        wanted = f"a whole number from 1 to {MAX_CATEGORIES}"
-        raise ValueError(f"n_categories is {n_categories}; expected {wanted}")
-    array = code_column("codes", codes, -1, n_categories or MAX_CATEGORIES, 2)
-    return array, n_categories or int(array.max(initial=0)) + 1
-
-
-def _tally(codes: I64, n_categories: int) -> _Tally:
-    n_coders = codes.shape[1]
-    sizes = np.zeros(max(n_coders, 1) + 1, np.int64)
-    count_sizes(codes, sizes)
-    ms = np.flatnonzero(sizes[2:]) + 2
-    if ms.size * n_categories**2 > _MAX_CELLS:
-        raise ValueError(
-            f"{n_categories} categories with {ms.size} numbers of codes an item need too large a "
-            f"table; expected fewer categories"
-        )
-    slots = np.zeros(sizes.size, np.int64)
-    slots[ms] = np.arange(ms.size)
-    counts, singles = np.zeros(n_categories, np.int64), np.zeros(n_categories, np.int64)
-    pairs = np.zeros((ms.size, n_categories, n_categories), np.int64)
-    coincide(codes, slots, counts, np.zeros(n_coders, np.int64), singles, pairs)
-    return _Tally(sizes, ms, pairs, singles)
-
 
 # --- coefficients
 
 
-def _observed(tally: _Tally) -> float:
+def _observed(tally: Tally) -> float:
     """Share of agreeing pairs of coders, mean over items."""
     same = np.trace(tally.pairs, axis1=1, axis2=2) / (tally.ms * (tally.ms - 1))
     return float(same.sum()) / tally.n_paired if tally.n_paired else math.nan
 
 
-def _prevalence(tally: _Tally) -> F64:
+def _prevalence(tally: Tally) -> F64:
     """(K,), mean over coded items of each category's share of the codes; nan without items."""
     shares = (tally.by_size / tally.ms[:, None]).sum(axis=0) + tally.singles
     n_coded = int(tally.sizes[1:].sum())
     return shares / n_coded if n_coded else np.full(shares.size, math.nan)
 
 
-def _ac1(tally: _Tally) -> float:
+def _ac1(tally: Tally) -> float:
     prevalence = _prevalence(tally)
     if prevalence.size < 2 or not tally.n_paired:
         return math.nan
@@ -193,7 +64,7 @@ def _kappa(table: I64, weights: str) -> float:
     return (by_chance - n * differing) / by_chance if by_chance else math.nan
 
 
-def _alpha(tally: _Tally, scale: str, values: F64) -> float:
+def _alpha(tally: Tally, scale: str, values: F64) -> float:
     totals = tally.by_size.sum(axis=0)
     used = np.flatnonzero(totals)
     if used.size < 2:
@@ -238,7 +109,7 @@ def cohen_kappa(codes: ArrayLike, weights: str = "none") -> float:
     """
     if weights not in WEIGHTS:
         raise ValueError(f"weights is {weights!r}; expected one of {', '.join(WEIGHTS)}")
-    array, n_categories = _checked(codes, None)
+    array, n_categories = checked_codes(codes, None)
     return _kappa(_table(array, n_categories), weights)
 
 
@@ -284,8 +155,8 @@ def krippendorff_alpha(
     Krippendorff, Computing Krippendorff's alpha-reliability, 2011.
     """
     places = None if values is None else number_column("values", values)
-    array, n_categories = _checked(codes, None if places is None else places.size)
-    return _alpha(_tally(array, n_categories), *_scaled(scale, places, n_categories))
+    array, n_categories = checked_codes(codes, None if places is None else places.size)
+    return _alpha(tally_of(array, n_categories), *_scaled(scale, places, n_categories))
 
 
 def _scaled(scale: str, values: F64 | None, n_categories: int) -> tuple[str, F64]:
@@ -322,8 +193,8 @@ def gwet_ac1(codes: ArrayLike, n_categories: int) -> float:
     Gwet, Computing inter-rater reliability and its variance in the presence of high agreement,
     2008.
     """
-    array, n_categories = _checked(codes, n_categories)
-    return _ac1(_tally(array, n_categories))
+    array, n_categories = checked_codes(codes, n_categories)
+    return _ac1(tally_of(array, n_categories))
 
 
 # --- all of them
@@ -376,12 +247,12 @@ def agreement(
     ValueError
         If an argument is none of these.
     """
-    array, n_categories = _checked(codes, n_categories)
+    array, n_categories = checked_codes(codes, n_categories)
     places = None if values is None else number_column("values", values)
     if places is not None and places.size != n_categories:
         raise ValueError(f"{places.size} values for {n_categories} categories; expected as many")
     scale, places = _scaled(scale, places, n_categories)
-    tally = _tally(array, n_categories)
+    tally = tally_of(array, n_categories)
     kappa = weighted = math.nan
     if array.shape[1] == 2:
         table = _table(array, n_categories)

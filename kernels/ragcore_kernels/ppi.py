@@ -95,7 +95,7 @@ def _plain(sample: _Sample, lam: float | None, level: float) -> PpiMean:
     n, more = sample.y.size, sample.others.size
     if n == 0:
         return _nothing("no labelled case", n, more)
-    lam = _tuned(sample) if lam is None else lam
+    lam = _tuned(sample) if lam is None else float(lam)
     if lam and more == 0:
         return replace(_nothing("no unlabelled case", n, more), lam=lam)
     rest = sample.y - lam * sample.f
@@ -127,12 +127,12 @@ def _finished(found: PpiMean, level: float) -> PpiMean:
 
 def _over_cases(values: F64, codes: I64) -> F64:
     """(n_cases,), mean of each case, in the order of their codes."""
-    _, place, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    if counts.size == values.size:
-        return values[np.argsort(codes)]
-    order = np.argsort(place, kind="stable")
-    parts = np.split(values[order], np.cumsum(counts)[:-1])
-    return np.array([_mean(part) for part in parts])
+    if values.size == 0:
+        return values
+    order = np.lexsort((values, codes))  # inside a case by value, so that sums have one order
+    codes, values = codes[order], values[order]
+    starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+    return np.add.reduceat(values, starts) / np.diff(starts, append=values.size)
 
 
 def _codes(name: str, codes: ArrayLike | None, n: int) -> I64:

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference_judges as reference
-from ragcore_kernels import agreement as module
+from ragcore_kernels import coincidences
 from ragcore_kernels._jit import JIT
 from ragcore_kernels.agreement import (
-    MAX_CATEGORIES,
     SCALES,
     agreement,
     cohen_kappa,
     gwet_ac1,
     krippendorff_alpha,
 )
+from ragcore_kernels.coincidences import MAX_CATEGORIES
 
 COMPILED = pytest.mark.skipif(not JIT, reason="too slow without compilation")
 PARADOX = [[1, 1]] * 18 + [[1, 0], [0, 1]]
@@ -286,7 +286,7 @@ def test_values__may_be_extreme():
 
 
 def test_table__that_is_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr(module, "_MAX_CELLS", 3)
+    monkeypatch.setattr(coincidences, "_MAX_CELLS", 3)
     with pytest.raises(ValueError, match="2 categories with 1 numbers of codes"):
         krippendorff_alpha(PARADOX)
 

@@ -136,6 +136,36 @@ def test_cases__repeated_scores_do_not_shorten_the_interval():
     assert ppi_mean(*thrice).se < found.se
 
 
+@given(
+    st.lists(st.tuples(scores, scores, st.integers(0, 3)), min_size=2, max_size=12),
+    st.lists(st.tuples(scores, st.integers(4, 7)), min_size=2, max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_cases__equal_fractions_in_any_order(rows, others, random):
+    def nested():
+        return ppi_mean(
+            floats(y for y, _, _ in rows), floats(f for _, f, _ in rows),
+            floats(v for v, _ in others), 0.25,
+            cases=([c for _, _, c in rows], [c for _, c in others]),
+        )  # fmt: skip
+
+    def means(pairs):
+        parts = {}
+        for value, case in pairs:
+            parts.setdefault(case, []).append(value)
+        return [sum(values) / len(values) for _, values in sorted(parts.items())]
+
+    found = nested()
+    columns = means((y, c) for y, _, c in rows), means((f, c) for _, f, c in rows), means(others)
+    _, mean, square = ppi(*columns, Fraction(1, 4))
+    assert found.mean == pytest.approx(float(mean), rel=1e-12, abs=1e-14)
+    if not found.reason:
+        assert found.se**2 == pytest.approx(float(square), rel=1e-11, abs=1e-15)
+    random.shuffle(rows)
+    random.shuffle(others)
+    assert repr(nested()) == repr(found)
+
+
 def test_cases__on_both_sides_are_refused():
     with pytest.raises(ValueError, match="case 4 is labelled and unlabelled"):
         ppi_mean([1, 0], [1, 0], [1, 0], cases=([3, 4], [4, 5]))
@@ -252,6 +282,7 @@ def test_one_case__has_no_interval():
         ((Y, F, OTHERS), {"strata": ([0.5] * 10, OTHERS)}, "strata are float64"),
         (([1e308, -1e308], [1, 0], [1, 0]), {}, "beyond the largest double"),
         (([1.0, 0.0], [1e300, 0], [1e300, 0]), {}, "beyond the largest double"),
+        (([1, 1], [1e308, 1e308], [1], 1), {"cases": ([0, 0], [1])}, "beyond the largest double"),
     ],
 )  # fmt: skip
 def test_ppi__rejects(arguments, options, text):
