@@ -20,7 +20,7 @@ from ragcore.lists import lists_of
 from ragcore_kernels import verdicts as words
 from ragcore_kernels.clusters import ratio_interval
 from ragcore_kernels.judge_quality import Confusion, SpanQuality, confusion, span_quality, spans_of
-from ragcore_kernels.layout import F64, I64
+from ragcore_kernels.layout import I64
 
 FAULTS = ("correct", "entailed", "covered", "chunk_entails", "chunk_entails_reference", "cites")
 """Relations whose positive is a fault, any verdict but yes; of the others the positive is yes."""
@@ -166,7 +166,7 @@ def _share(name: str, over: I64, under: I64, cases: I64, sure: float) -> Share:
     """A ratio of sums; cases are resampled whole, as items of one case are no independent ones."""
     _, place = np.unique(cases, return_inverse=True)
     n = int(place.max(initial=-1)) + 1
-    parts: list[F64] = [np.bincount(place, part, minlength=n) for part in (over, under)]
+    parts = [np.bincount(place, part.astype(np.float64), minlength=n) for part in (over, under)]
     above, below = int(over.sum()), int(under.sum())
     if not below:
         return Share(name, float("nan"), above, below, None, None, None)
