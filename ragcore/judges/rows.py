@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragcore import schema
+from ragcore.judges.queue import evidence_of
 
 REVIEW = pa.schema(
     [
@@ -161,29 +162,37 @@ def _sensitivity(found: Any) -> Iterator[Row]:
 
 
 def flips(found: Any, one: Any) -> Iterator[Row]:
-    """The items on which two judges differ, a row each."""
-    items = found.items
-    sides = [found.judges.find(name) for name in (one.before, one.after)]
-    rows = []
-    for item in one.flipped.tolist():
-        given = items.rows(item)
-        said = [
-            schema.VERDICTS[int(v)] for side in sides
-            for v in items.judgments.verdict[given[found.judges.of[given] == side]][:1]
-        ]  # fmt: skip
-        number = [int(items.repeat[item]), int(items.claim[item])]
-        rows.append(
-            {
-                "section": "flip", "relation": one.relation, "run": one.run, "judge": one.before,
-                "against": one.after, "measure": " -> ".join(said),
-                "case_id": items.name("case", int(items.case[item])),
-                "lang": items.name("lang", int(items.lang[item])),
-                "repeat": None if number[0] < 0 else number[0],
-                "claim": None if number[1] < 0 else number[1],
-                "note": ", ".join(items.evidence(item)) or None,
-            }
-        )  # fmt: skip
-    yield from sorted(rows, key=lambda r: (r["case_id"], r["lang"] or "", r["claim"] or 0))
+    """The items on which two judges differ, a row each, by case, language and claim."""
+    items, own = found.items, one.flipped
+    names = {
+        what: [None if c < 0 else words[c] for c in codes[own].tolist()]
+        for what, codes, words in (
+            ("case_id", items.case, items.judgments.names["case"].to_pylist()),
+            ("lang", items.lang, items.judgments.names["lang"].to_pylist()),
+        )
+    }  # fmt: skip
+    numbers = {
+        what: [None if v < 0 else v for v in values[own].tolist()]
+        for what, values in (("repeat", items.repeat), ("claim", items.claim))
+    }
+    chunks = [", ".join(ids) or None for ids in evidence_of(items, own).to_pylist()]
+    said = [[schema.VERDICTS[v] for v in side] for side in one.said.tolist()]
+    rows = [
+        {
+            "section": "flip", "relation": one.relation, "run": one.run, "judge": one.before,
+            "against": one.after, "measure": f"{before} -> {after}", "note": note,
+            "case_id": case, "lang": lang, "repeat": repeat, "claim": claim,
+        }
+        for before, after, note, case, lang, repeat, claim in zip(
+            *said, chunks, *names.values(), *numbers.values(), strict=True
+        )
+    ]  # fmt: skip
+    yield from sorted(
+        rows,
+        key=lambda r: (
+            r["case_id"], r["lang"] or "", r["repeat"] or 0, r["claim"] or 0, r["note"] or "",
+        ),
+    )  # fmt: skip
 
 
 def _audit(found: Any) -> Iterator[Row]:

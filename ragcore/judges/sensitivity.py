@@ -39,7 +39,7 @@ class Sensitivity:
     n_open : items that both judged, one of them without an opinion.
     n_before, n_after : items that only one of them judged.
     flips : how often each (verdict of `before`, verdict of `after`) that differ.
-    flipped : the items.
+    flipped, said : the items, and (2, k) what the two said of them.
     effect : share of yes of each case, `after` less `before`.
     """
 
@@ -53,6 +53,7 @@ class Sensitivity:
     n_after: int
     flips: dict[tuple[str, str], int]
     flipped: I64
+    said: Any
     effect: Paired
 
     @property
@@ -110,6 +111,7 @@ def sensitivities(
                 int((own & judged[1] & ~judged[0]).sum()),
                 flips,
                 flipped,
+                said[:, flipped],
                 differences(shares[0], shares[1], level),
             )
         )
