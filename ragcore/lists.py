@@ -142,9 +142,10 @@ def integers(values: pa.Array | None, n: int, missing: int = -1) -> I64:
     if values is None or pa.types.is_null(values.type):
         return np.full(n, missing, np.int64)
     if values.null_count:
-        values = values.fill_null(
-            0 if missing < 0 and pa.types.is_unsigned_integer(values.type) else missing
-        )
+        if pa.types.is_integer(values.type) and values.type != pa.uint64():
+            values = values.cast(pa.int64())  # a narrow column need not have room for `missing`
+        unsigned = missing < 0 and pa.types.is_unsigned_integer(values.type)
+        values = values.fill_null(0 if unsigned else missing)
     return np.asarray(values).astype(np.int64, copy=False)
 
 
