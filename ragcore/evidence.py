@@ -60,6 +60,7 @@ class Evidence:
     claim : (n_items,), reference claim that it bears on, -1 for none.
     stale : (n_items,), whether the place no longer holds the quote: labelled, not scored.
     covers, units : (n_items + 1,) and flat, codes of the chunks that contain each item.
+    own : (n_items,), code of the id that each item says: its chunk's, else its document's.
     first : (n_items,), False for an item that is the place of an earlier one of its case.
     way : (n_items,), how it came to its chunks: `placing.BY_ID` and its neighbours.
     fate : (n_items,), what became of its quote: `placing.HELD` and its neighbours.
@@ -78,6 +79,7 @@ class Evidence:
     stale: Any
     covers: I64
     units: I64
+    own: I64
     first: Any
     way: I64
     fate: I64
@@ -93,6 +95,24 @@ class Evidence:
     def cases(self) -> I64:
         """(n_items,), row of the cases that each item is of."""
         return self.lists.owners
+
+    @property
+    def scored(self) -> Any:
+        """(n_items,), items that count: each place once, and none that is stale."""
+        return self.first & ~self.stale
+
+    @property
+    def by_ids(self) -> bool:
+        """Whether every item is one chunk, the one whose id it says, and no two share one.
+
+        Then ids alone judge a ranking.
+        """
+        if self.stale.any() or (np.diff(self.covers)[self.first] != 1).any():
+            return False
+        at = np.flatnonzero(self.first)
+        units = self.units[self.covers[at]]
+        pairs = self.cases[at] * (units.max(initial=0) + 1) + units
+        return bool((units == self.own[at]).all()) and np.unique(pairs).size == pairs.size
 
     def stale_items(self, cases: pa.Table) -> list[dict[str, Any]]:
         """The items that are stale, for re-adjudication: case, language, item, quote and why."""
@@ -136,12 +156,12 @@ def evidence_of(
     out = Evidence(
         lists, role, needed & ~gone, gone, needed, np.where(grade == low, usual, grade),
         lists.integers("start"), lists.integers("end"), lists.integers("claim"),
-        np.zeros(n, np.bool_), covers, units, np.ones(n, np.bool_),
+        np.zeros(n, np.bool_), covers, units, units, np.ones(n, np.bool_),
         np.full(n, NOWHERE if chunks is None else BY_ID, np.int64), np.zeros(n, np.int64),
     )  # fmt: skip
     _merge(out)
     if chunks is not None and n:
-        langs = [None] * len(cases)
+        langs: list[str | None] = [None] * len(cases)
         if "lang" in cases.column_names:
             langs = plain(cases["lang"]).to_pylist()
         _place(out, Layout(chunks), langs, ratio)

@@ -141,12 +141,13 @@ def integers(values: pa.Array | None, n: int, missing: int = -1) -> I64:
     """Integers as int64, `missing` where null; all of them if there is no array."""
     if values is None or pa.types.is_null(values.type):
         return np.full(n, missing, np.int64)
+    wide: Any = values
     if values.null_count:
         if pa.types.is_integer(values.type) and values.type != pa.uint64():
-            values = values.cast(pa.int64())  # a narrow column need not have room for `missing`
-        unsigned = missing < 0 and pa.types.is_unsigned_integer(values.type)
-        values = values.fill_null(0 if unsigned else missing)
-    return np.asarray(values).astype(np.int64, copy=False)
+            wide = wide.cast(pa.int64())  # a narrow column need not have room for `missing`
+        unsigned = missing < 0 and pa.types.is_unsigned_integer(wide.type)
+        wide = wide.fill_null(0 if unsigned else missing)
+    return np.asarray(wide).astype(np.int64, copy=False)
 
 
 def doubles(values: pa.Array | None, n: int) -> F64:

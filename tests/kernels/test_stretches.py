@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -28,7 +29,7 @@ def found(world, threads=1):
     out = np.full(int(ends[-1]), -7, np.int64)
     if out.size:
         tables.split(lambda a, b: meeting(np.int64(a), np.int64(b), *given, ends, out), n, threads)
-    return [out[a:b].tolist() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [out[a:b].tolist() for a, b in itertools.pairwise(ends)]
 
 
 def plainly(world):
