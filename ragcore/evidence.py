@@ -29,9 +29,12 @@ from ragcore.placing import (
     WHY,
     Layout,
     Wanted,
+    ends_of,
     meeting,
     needs,
+    some,
     spans_of,
+    together,
     wanted_of,
 )  # fmt: skip
 from ragcore.quoted import QuoteSearch
@@ -64,6 +67,8 @@ class Evidence:
     first : (n_items,), False for an item that is the place of an earlier one of its case.
     way : (n_items,), how it came to its chunks: `placing.BY_ID` and its neighbours.
     fate : (n_items,), what became of its quote: `placing.HELD` and its neighbours.
+    looked : (n_items,), whether there was a text to look for its quote in.
+    ratio : share of an item's code points that a chunk must hold.
     layout, wanted : the chunks' documents, and what the items say; None without chunks.
     """
 
@@ -83,6 +88,8 @@ class Evidence:
     first: Any
     way: I64
     fate: I64
+    looked: Any
+    ratio: float = 1.0
     layout: Layout | None = None
     wanted: Wanted | None = None
 
@@ -158,13 +165,14 @@ def evidence_of(
         lists.integers("start"), lists.integers("end"), lists.integers("claim"),
         np.zeros(n, np.bool_), covers, units, units, np.ones(n, np.bool_),
         np.full(n, NOWHERE if chunks is None else BY_ID, np.int64), np.zeros(n, np.int64),
+        np.zeros(n, np.bool_), ratio,
     )  # fmt: skip
     _merge(out)
     if chunks is not None and n:
         langs: list[str | None] = [None] * len(cases)
         if "lang" in cases.column_names:
             langs = plain(cases["lang"]).to_pylist()
-        _place(out, Layout(chunks), langs, ratio)
+        _place(out, Layout(chunks), langs)
     return out
 
 
@@ -218,7 +226,7 @@ def _merge(evidence: Evidence) -> None:
     evidence.required &= evidence.first
 
 
-def _place(evidence: Evidence, layout: Layout, langs: list[str | None], ratio: float) -> None:
+def _place(evidence: Evidence, layout: Layout, langs: list[str | None]) -> None:
     """Bring items to chunks: by quote, else block, else code points, else page, else document."""
     wanted = wanted_of(evidence.lists, layout, langs)
     n = wanted.document.size
@@ -232,15 +240,15 @@ def _place(evidence: Evidence, layout: Layout, langs: list[str | None], ratio: f
     search = QuoteSearch(layout, wanted, left & quoted)
     fate = np.where(gone, OTHER_VERSION, search.fate)
     fate[evidence.absent] = HELD
-    evidence.fate, evidence.stale = fate, fate != HELD
+    evidence.fate, evidence.stale, evidence.looked = fate, fate != HELD, search.looked
     counts = np.zeros(n, np.int64)
     found = np.fromiter(search.found, np.int64, len(search.found))
     counts[found] = [len(search.found[i]) for i in found.tolist()]
-    mapped = [(counts > 0, _ends(counts), _flat(search, counts))]
+    mapped = [(counts > 0, ends_of(counts), _flat(search, counts))]
     way = np.where(wanted.named >= 0, BY_ID, NOWHERE)
     way[counts > 0] = BY_QUOTE
     left &= (counts == 0) & ~evidence.stale
-    for kind, which, ends, rows in _by_place(layout, wanted, left, ratio):
+    for kind, which, ends, rows in _by_place(layout, wanted, left, evidence.ratio):
         way[which] = kind
         left &= ~which
         mapped.append((which, ends, rows))
@@ -257,7 +265,7 @@ def _place(evidence: Evidence, layout: Layout, langs: list[str | None], ratio: f
     kept = ~(evidence.stale | np.isin(way, (BY_QUOTE, BY_BLOCK, BY_PLACE, BY_PAGE)) | rest)
     mapped.append((kept, evidence.covers, evidence.units))
     evidence.way = way
-    evidence.covers, evidence.units = _together(n, mapped)
+    evidence.covers, evidence.units = together(n, mapped)
 
 
 def _other_version(layout: Layout, wanted: Wanted, exact: Any) -> Any:
@@ -272,10 +280,6 @@ def _other_version(layout: Layout, wanted: Wanted, exact: Any) -> Any:
     return (wanted.version != -1) & ~own
 
 
-def _ends(counts: I64) -> I64:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
 def _flat(search: QuoteSearch, counts: I64) -> I64:
     rows = [row for i in np.flatnonzero(counts).tolist() for row in search.found[i]]
     return np.array(rows, np.int64)
@@ -287,7 +291,7 @@ def _by_place(
     """Items placed by block, code points or page, as far as their documents say such places."""
     n, out = left.size, []
     one = np.ones(n, np.int64)
-    which = left & (wanted.block >= 0) & _some(layout, wanted, layout.first >= 0)
+    which = left & (wanted.block >= 0) & some(layout, wanted, layout.first >= 0)
     block = np.where(which, wanted.block, 0)
     out.append((
         BY_BLOCK, which,
@@ -295,7 +299,7 @@ def _by_place(
     ))  # fmt: skip
     left = left & ~which
     for mask, span in spans_of(layout, wanted):
-        which = left & mask & wanted.placed & _some(layout, wanted, span.start >= 0)
+        which = left & mask & wanted.placed & some(layout, wanted, span.start >= 0)
         met = meeting(
             layout, wanted, which, wanted.start, wanted.end, needs(wanted, ratio), span.start,
             span.end,
@@ -303,32 +307,8 @@ def _by_place(
         out.append((BY_PLACE, which, *met))
         left = left & ~which
     which = left & (wanted.page >= 0) & (wanted.block < 0) & ~wanted.placed
-    which &= _some(layout, wanted, layout.pages >= 0)
+    which &= some(layout, wanted, layout.pages >= 0)
     page = np.where(which, wanted.page, 0)
     met = meeting(layout, wanted, which, page, page + 1, one, layout.pages, layout.pages + 1)
     out.append((BY_PAGE, which, *met))
     return out
-
-
-def _some(layout: Layout, wanted: Wanted, known: Any) -> Any:
-    """(n_items,), whether any chunk of each item's document has what `known` marks."""
-    has = np.zeros(len(layout.documents) + 1, np.bool_)
-    has[layout.of[known]] = True
-    return has[wanted.home]
-
-
-def _together(n: int, parts: list[tuple[Any, I64, I64]]) -> tuple[I64, I64]:
-    """One list a item out of several, each of which serves other items."""
-    counts = np.zeros(n, np.int64)
-    for which, ends, _ in parts:
-        counts[which] = np.diff(ends)[which]
-    covers = _ends(counts)
-    units = np.zeros(int(covers[-1]), np.int64)
-    for which, ends, rows in parts:
-        items = np.flatnonzero(which)
-        sizes = counts[items]
-        inside = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        units[np.repeat(covers[items], sizes) + inside] = rows[
-            np.repeat(ends[items], sizes) + inside
-        ]
-    return covers, units

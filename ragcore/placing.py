@@ -244,3 +244,32 @@ def needs(wanted: Wanted, ratio: float) -> I64:
     """Code points of each item's place that a chunk must hold."""
     length = np.maximum(wanted.end - wanted.start, 1)
     return np.maximum(np.ceil(ratio * length - 1e-9), 1.0).astype(np.int64)
+
+
+def some(layout: Layout, wanted: Wanted, known: Any) -> Any:
+    """(n_items,), whether any chunk of each item's document has what `known` marks."""
+    has = np.zeros(len(layout.documents) + 1, np.bool_)
+    has[layout.of[known]] = True
+    return has[wanted.home]
+
+
+def together(n: int, parts: list[tuple[Any, I64, I64]]) -> tuple[I64, I64]:
+    """One list a item out of several, each of which serves other items."""
+    counts = np.zeros(n, np.int64)
+    for which, ends, _ in parts:
+        counts[which] = np.diff(ends)[which]
+    covers = ends_of(counts)
+    units = np.zeros(int(covers[-1]), np.int64)
+    for which, ends, rows in parts:
+        items = np.flatnonzero(which)
+        sizes = counts[items]
+        inside = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        units[np.repeat(covers[items], sizes) + inside] = rows[
+            np.repeat(ends[items], sizes) + inside
+        ]
+    return covers, units
+
+
+def ends_of(counts: I64) -> I64:
+    """Where each of consecutive stretches of these lengths begins, and the last one ends."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
