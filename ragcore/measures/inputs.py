@@ -110,7 +110,11 @@ class Shared:
         """The evidence of every row of the cases, brought to chunks."""
         if self.cases is None:
             return None
-        return evidence_of(self.cases, self.chunks, self.vocabulary)
+        from ragcore.placing import ratio_of
+
+        assert self.suite is not None
+        ratio = ratio_of(self.suite.settings, str(self.suite.path / "suite.toml"))
+        return evidence_of(self.cases, self.chunks, self.vocabulary, ratio)
 
 
 @dataclass
