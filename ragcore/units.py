@@ -17,7 +17,7 @@ import pyarrow as pa
 from ragcore.errors import InputError
 from ragcore.formats import arrow
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists, integers, joined, lists_of, plain
+from ragcore.lists import Lists, integers, joined, lists_of, plain, rows_of
 from ragcore_kernels.layout import I64
 
 FOREVER = 2**31 - 1
@@ -150,6 +150,10 @@ class Vocabulary:
     def name(self, code: int) -> str:
         """The id behind a code."""
         return self.known[code].as_py()
+
+    def names(self, codes: I64) -> pa.Array:
+        """The ids behind codes."""
+        return self.known.take(rows_of(codes))
 
 
 def chunks_of(path: Path) -> Chunks | None:

@@ -234,6 +234,88 @@ class Verdicts:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return self._cells(relation, kernel.PAIRS, claims, shown, units, offsets)
 
+    def matches(self, relation: str, claims: I64) -> tuple[I64, I64]:
+        """Verdicts of one relation and the rankings that each is on, pair by pair.
+
+        For those who look at the chunks that a verdict was given themselves; `resolve` settles
+        what several say.
+
+        Parameters
+        ----------
+        claims : (n + 1,) offsets of the claims of each ranking, which a verdict's claim must be
+            one of; a null claim is the whole answer.
+
+        Raises
+        ------
+        InputError
+            If a verdict is on a claim that its answer has not.
+        """
+        given = self.judgments
+        if given is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        rows = np.flatnonzero(given.relation == schema.RELATIONS.index(relation))
+        ours = (given.run[rows] < 0) | (given.run[rows] == self._own_run)
+        code = self._case_code[given.case[rows]]
+        top = self._starts.size - 1
+        sizes = np.where((code >= 0) & (code < top), np.append(np.diff(self._starts), 0)[code], 0)
+        self.counts[kernel.OTHER_RUN] += int((~ours).sum())
+        self.counts[kernel.UNKNOWN_CASE] += int((ours & (sizes == 0)).sum())
+        sizes = np.where(ours, sizes, 0)
+        row = np.repeat(np.arange(rows.size), sizes)
+        within = np.arange(row.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        ranking = self._members[self._starts[code[row]] + within]
+        row = rows[row]
+        lang, repeat = self._lang_code[given.lang[row]], given.repeat[row].astype(np.int64)
+        own, nth = self._langs[ranking], self._repeats[ranking]
+        kept = (given.lang[row] < 0) | (own < 0) | (lang == own)
+        kept &= (repeat < 0) | (nth < 0) | (repeat == nth)
+        lost = np.setdiff1d(row, row[kept]).size
+        self.counts[kernel.OTHER_VARIANT] += lost
+        row, ranking = row[kept], ranking[kept]
+        bad = (given.claim[row] >= np.diff(claims)[ranking]) | (given.claim[row] < -1)
+        if bad.any():
+            raise self._bad_claim(relation, int(row[bad].min()), claims)
+        self.counts[kernel.MATCHED] += row.size
+        return row, ranking
+
+    def resolve(self, row: I64, key: I64, ranking: I64, n: int) -> tuple[Any, Any]:
+        """One verdict a key out of those that `matches` gave: `verdict` and `rank` as in `Cells`.
+
+        Parameters
+        ----------
+        row, key, ranking : the verdicts, the key of each from 0 to n - 1, and its ranking.
+        """
+        cells, ranks = np.full(n, kernel.MISSING, np.int8), np.full(n, -1, np.int8)
+        given = self.judgments
+        if given is None or not row.size:
+            return cells, ranks
+        said, rank = given.verdict[row], self._rank[row]
+        real = said != kernel.ERROR
+        cells[key[~real]], ranks[key[~real]] = kernel.FAILED, kernel.ONLY_ERRORS
+        np.maximum.at(ranks, key[real], rank[real])
+        top = real & (rank == ranks[key])
+        low, high = np.full(n, 127, np.int8), np.full(n, -1, np.int8)
+        np.minimum.at(low, key[top], said[top])
+        np.maximum.at(high, key[top], said[top])
+        settled = (low == high) & (low != kernel.UNCLEAR)
+        judged = high >= 0
+        cells[judged] = np.where(settled, low, kernel.DISPUTED)[judged]
+        needed = np.zeros(n, np.int8)
+        needed[key] = self.match.needed[ranking]
+        below = (cells >= 0) & (kernel.rung_of(ranks) < needed)
+        cells[below] = kernel.LOW_RUNG
+        self.taken_back += int(below.sum())
+        return cells, ranks
+
+    def units_of(self, rows: I64) -> tuple[I64, I64]:
+        """Codes of the chunks that verdicts were given: (n + 1,) offsets, and flat."""
+        given = self.judgments
+        assert given is not None
+        sizes = np.diff(given.evidence.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        first = np.repeat(given.evidence.offsets[:-1][rows] - offsets[:-1], sizes)
+        return offsets, self._unit[first + np.arange(first.size)]
+
     def _cells(
         self, relation: str, mode: int, claims: I64, shown: I64, units: I64, offsets: I64
     ) -> Cells:

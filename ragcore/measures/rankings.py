@@ -27,6 +27,8 @@ class Labels:
     lang_of : language of each group, or None where judgements know none.
     status : (n_groups,), `schema.OK`, or `schema.DISPUTED` for what is not to be scored.
     from_cases : whether they come from a suite's cases rather than from qrels.
+    items : the items of evidence behind them (`mapped.ItemLabels`), where several share a chunk
+        or one has several; `rows` are then the chunks that contain any.
     """
 
     rows: Rows
@@ -37,6 +39,7 @@ class Labels:
     status: Any
     from_cases: bool
     n_cases: int
+    items: Any = None
 
     def __post_init__(self) -> None:
         counts = np.concatenate([[0], np.cumsum(self.segments[:, 2])])
