@@ -139,7 +139,7 @@ class _Patterns:
         self.either = re.compile(f"({word})|((?:{unit})+)")
         self.unit = re.compile(unit)
         self.piece = re.compile(f"{unit}|[^{_UNSPACED}]+")
-        self.before = re.compile(f" +(?=[{_UNSPACED}]|{mark})")
+        self.before = re.compile(f" +(?=[{_UNSPACED}])")
         self.after = re.compile(f"({unit}) +")
         self.han = re.compile(f"({han})|((?:(?![{_HAN}]){unit})+)")
 

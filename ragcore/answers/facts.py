@@ -8,6 +8,7 @@ that 2024 became 2025, not that a claim is false.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from ragcore.answers.identifiers import identifiers
 from ragcore.answers.markers import without_markers
 from ragcore.answers.negators import negators
 from ragcore.answers.numbers import numbers, ordinals
+from ragcore.answers.numerals import LONGEST, RUN
 from ragcore.answers.prepared import Fact, blank, prepare
 
 KINDS = ("date", "time", "number", "ordinal", "version", "identifier", "negator")
@@ -26,6 +28,9 @@ CHECKED = ("date", "time", "number", "ordinal")
 
 MOST_PASSAGES = 999
 """Numbers in brackets up to this are taken for citation markers, where nothing else is said."""
+
+
+_LONG = re.compile(rf"\d{{{LONGEST + 1},}}|{RUN}{{{LONGEST + 1},}}|[A-Za-z0-9_]{{200,}}")
 
 
 class Kept(NamedTuple):
@@ -47,7 +52,7 @@ def facts(text: str, kinds: Iterable[str] = KINDS) -> list[Fact]:
     wanted = set(kinds)
     text = prepare(text)
     out: list[Fact] = []
-    for read in (dates, times, identifiers, ordinals, numbers):
+    for read in (_long, dates, times, identifiers, ordinals, numbers):
         found = read(text)
         out += found
         text = blank(text, [(f.start, f.start + len(f.text)) for f in found])
@@ -118,6 +123,16 @@ def unsupported_facts(
         else:
             absent.append(fact)
     return Kept(kept, kept + len(absent), tuple(absent))
+
+
+def _long(text: str) -> list[Fact]:
+    """Runs too long to be read, as they stand; so the readers' patterns meet short ones only."""
+    out = []
+    for match in _LONG.finditer(text):
+        run = match[0]
+        kind = "number" if run.isdecimal() else "identifier"
+        out.append(Fact(kind, run.casefold(), "", run, match.start()))
+    return out
 
 
 def _key(fact: Fact) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ _PREFIXES = frozenset(_WORDS_BEFORE.split())
 _ADDRESS = re.compile(
     r"(?:https?|ftp)://[^\s<>\"')\]}，。；、]*[^\s<>\"')\]}，。；、.,;:!?]"
     r"|\bwww\.[A-Za-z0-9.-]+\.[A-Za-z]{2,}(?:/[^\s<>\"')\]}，。；、.,;:!?]+)?"
-    r"|[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
+    r"|(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
     r"|\b10\.\d{4,9}/[^\s<>\"')\]}，。；、]*[A-Za-z0-9]"
 )
 _VERSION = re.compile(

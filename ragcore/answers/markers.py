@@ -86,15 +86,17 @@ def parse(text: str, n_passages: int) -> list[Sentence]:
     n_passages : passages that the answer was given, 0 or more.
     """
     markers, malformed = find(text)
-    out = []
+    out, at, bad_at = [], 0, 0
     for start, end in sentences(text, [(each.start, each.end) for each in markers]):
-        emitted = [n for each in markers if start <= each.start < end for n in each.numbers]
-        bad = [text[a:b] for a, b in malformed if start <= a < end]
-        out.append(
-            Sentence(
-                text[start:end], start, end, tuple(emitted), *_sorted(emitted, n_passages, bad)
-            )
-        )
+        emitted, bad = [], []
+        while at < len(markers) and markers[at].start < end:
+            emitted += markers[at].numbers
+            at += 1
+        while bad_at < len(malformed) and malformed[bad_at][0] < end:
+            bad.append(text[slice(*malformed[bad_at])])
+            bad_at += 1
+        cited = _sorted(emitted, n_passages, bad)
+        out.append(Sentence(text[start:end], start, end, tuple(emitted), *cited))
     return out
 
 

@@ -87,7 +87,17 @@ def _is_english(lang: str | None, text: str) -> bool:
 def _without_punctuation(folded: str, gap: str) -> str:
     text = _GROUPED.sub(lambda found: found[0].replace(",", ""), folded)
     text = _POINT.sub(gap, text).translate(_PARTING if gap else _JOINING)
-    return " ".join(text.split())
+    if text.isascii():
+        return " ".join(text.split())
+    # What folding makes of a symbol may be a space and a mark, which must not go to a letter.
+    words = (word if word.isascii() else _without_marks(word) for word in text.split())
+    return unicodedata.normalize("NFKC", " ".join(word for word in words if word))
+
+
+def _without_marks(word: str) -> str:
+    while word and unicodedata.category(word[0])[0] == "M":
+        word = word[1:]
+    return word
 
 
 class _Signs(dict[int, int | str]):

@@ -19,6 +19,7 @@ from ragcore.answers.numerals import (
     DIGITS,
     ENGLISH,
     LARGE,
+    LONGEST,
     RANKS,
     RUN,
     SCALES,
@@ -28,9 +29,6 @@ from ragcore.answers.numerals import (
     spelled,
 )
 from ragcore.answers.prepared import Fact, blank
-
-MOST_DIGITS = 40
-"""A longer row of digits is compared as it stands."""
 
 _FIGURES = (
     r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d+)(?:\.\d+)?|(?<![\w.])\.\d+"
@@ -151,7 +149,7 @@ def _fraction(match: re.Match[str]) -> list[Fact]:
 
 def _figures(match: re.Match[str]) -> list[Fact]:
     digits = match["n"].replace(",", "")
-    if len(digits) > MOST_DIGITS:
+    if len(digits) > LONGEST:
         return [Fact("number", digits, "", match[0], match.start())]
     value = Fraction(digits) * Fraction(10) ** int(match["e"] or 0)
     unit = _UNIT_OF.get((match["c"] or match["c2"] or "").strip().lower(), "") or _unit(match)
@@ -218,7 +216,7 @@ def _unit(match: re.Match[str]) -> str:
 
 def _plain(text: str) -> Fraction | None:
     """A number in figures or Chinese numerals."""
-    if len(text) > MOST_DIGITS:
+    if len(text) > LONGEST:
         return None
     return Fraction(text) if text[0].isdecimal() else chinese(text)
 

@@ -20,6 +20,9 @@ TENS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "仟": 1000}
 LARGE = {"万": 10**4, "亿": 10**8}
 """Units that multiply a whole numeral."""
 
+LONGEST = 40
+"""A longer row of digits is not read as a number."""
+
 RUN = f"[{''.join({**DIGITS, **TENS, **LARGE})}]"
 """One character of a Chinese numeral, for patterns."""
 DIGIT = f"[{''.join(DIGITS)}]"
@@ -66,6 +69,8 @@ def spelled(value: Fraction) -> str:
 
 def chinese(text: str) -> Fraction | None:
     """The number that a Chinese numeral says, or None if it is none."""
+    if len(text) > LONGEST:
+        return None
     whole, point, decimals = text.partition("点")
     if point:
         if not decimals or any(c not in DIGITS for c in decimals):

@@ -65,7 +65,9 @@ def _ends(text: str, markers: Sequence[Span]) -> Iterator[int]:
             begun = done = j
             continue
         first = at + 1
-        near = first < len(markers) and not text[j : markers[first][0]].strip(_SPACES + _CLOSERS)
+        near = first < len(markers) and not text[j : min(markers[first][0], j + 80)].strip(
+            _SPACES + _CLOSERS
+        )
         if not _may_stop(text, i, j, near):
             continue
         while j < len(text) and text[j] in _CLOSERS and not text[j].isspace():
@@ -91,7 +93,7 @@ def _may_stop(text: str, i: int, j: int, marked: bool) -> bool:
     if _ITEM.search(before if i > 24 else "\n" + before):
         return False
     found = _LAST_WORD.search(before)
-    if found is None or not text[j:].lstrip():
+    if found is None or not text[j : j + 200].strip():
         return True
     word = found[0]
     after = text[j : j + 8].lstrip()
@@ -114,23 +116,21 @@ def _is_end(text: str, i: int, j: int, marked: bool) -> bool:
 
 def _with_markers(text: str, j: int, markers: Sequence[Span], at: int, own: bool) -> int:
     """The end of the sentence that stops at j, and its own markers behind it."""
-    end, touching = j, True
+    end, touching, first = j, True, at
     while at < len(markers):
-        gap = text[end : markers[at][0]]
+        gap = text[end : min(markers[at][0], end + 80)]
         if gap.strip(_SPACES):
             break
         touching = touching and not gap
         end, at = markers[at][1], at + 1
     if end == j:
         return j
-    rest = text[end:].lstrip(_SPACES)
+    rest = text[end : end + 80].lstrip(_SPACES)
     if not touching and (own or rest[:1].islower()):
         # Those that touch the stop stay with it in any case.
-        while True:
-            nearer = [e for b, e in markers if b == j]
-            if not nearer:
-                return j
-            j = nearer[0]
+        while first < len(markers) and markers[first][0] == j:
+            j, first = markers[first][1], first + 1
+        return j
     while end < len(text) and text[end] in ".。｡":
         end += 1
     return end

@@ -48,7 +48,7 @@ def same(left: pa.Array | None, right: pa.Array | None, n: int) -> Any:
     return equal | (np.asarray(left.is_null()) & np.asarray(right.is_null()))
 
 
-def _outcome(inputs: Inputs, column: str) -> tuple[Any, Any] | None:
+def outcome(inputs: Inputs, column: str) -> tuple[Any, Any] | None:
     """Whether state and value are the expected ones, and where both sides are known."""
     state, wanted = said(inputs, column), inputs.case("expected_state")
     if state is None or wanted is None:
@@ -60,7 +60,7 @@ def _outcome(inputs: Inputs, column: str) -> tuple[Any, Any] | None:
 
 
 def _against(inputs: Inputs, column: str) -> Column:
-    found = _outcome(inputs, column)
+    found = outcome(inputs, column)
     if found is None:
         return missing(inputs, NO_COLUMN)
     right, known = found

@@ -156,6 +156,19 @@ def test_facts__lie_apart_and_protect_themselves(text):
     assert sum(map(len, f.protected(text).values())) == len(found)
 
 
+@pytest.mark.parametrize(
+    "part", ["1", "1,", "一", "一百", "1-", "a-1-", "万", "2025 ", "not ", "a_"]
+)
+def test_facts__of_endless_runs(part):
+    """Whole numbers of thousands of digits are never made: they are compared as they stand."""
+    text = part * 2000
+    found = f.facts(text)
+    assert f.lost(text, text).absent == ()
+    assert not found or found[-1].start + len(found[-1].text) <= len(text)
+    if part == "1":
+        assert [(x.kind, x.value) for x in found] == [("number", text)]
+
+
 # --- rewrites and answers
 
 
@@ -253,8 +266,8 @@ def test_unsupported_facts__of_reference_answers_are_few(shared_data):
         passages = {row["doc_id"]: row["text"] for row in corpus}
         kept = total = 0
         rows = pq.read_table(folder / "answers.parquet").to_pylist()
-        for row in rows[:: 1 if name == "clapnq" else 9]:
+        for row in rows[:: 2 if name == "clapnq" else 18]:
             found = f.unsupported_facts(row[column], [passages[row["doc_id"]]])
             kept, total = kept + found.kept, total + found.total
-        assert total > 300
+        assert total > 150
         assert kept / total > least, (name, kept, total)
