@@ -13,9 +13,10 @@ from ragcore import schema, summary
 from ragcore.aggregates import form_of
 from ragcore.conflicts import sign_conflicts
 from ragcore.contrast import Cell, Contrast, Settings
+from ragcore.diagnosis import first
 from ragcore.errors import UsageError
 from ragcore.gatekeeper import Gatekeeper
-from ragcore.gates import PASS, Result, gates_of, parse_gates, registered
+from ragcore.gates import Result, gates_of, parse_gates, registered
 from ragcore.scores import Scores
 from ragcore.stats import SIDES, TEST
 from ragcore.verdict import Verdict, decide
@@ -38,6 +39,7 @@ class Comparison:
     def __init__(self, scores: Scores, contrasts: list[Contrast], settings: Settings) -> None:
         self.scores, self.contrasts, self.settings = scores, contrasts, settings
         self._registered = registered(settings.plan)
+        self._first: dict[int, Any] = {}
         kind = scores.suite.kind if scores.suite is not None else ""
         hard = parse_gates(settings.plan.hard, hard=True)
         self.verdicts: list[Verdict] = []
@@ -46,7 +48,7 @@ class Comparison:
             broken = keeper.check(hard, settings.by)
             violated = tuple(
                 f"{r.gate.text} ({r.slice}: {r.value if r.value is not None else 'no value'})"
-                for r in broken if r.status != PASS
+                for r in broken if not r.met
             )  # fmt: skip
             whole = one.whole()
             self.verdicts.append(
@@ -217,6 +219,28 @@ class Comparison:
             [names[cell.pairs.cases[i]] for i in order if deltas[i] > 0],
             [names[cell.pairs.cases[i]] for i in order if deltas[i] < 0],
         )
+
+    def layers(self, cases: Iterable[str], candidate: int = 0) -> dict[str, tuple[str, str]]:
+        """First failing layer of cases in the baseline and in a candidate.
+
+        Empty unless both runs are traces that a layered measure was scored of.
+        """
+        one = self.contrasts[candidate]
+        sides = one.before, one.after
+        if not all(first.readable(run) for run in sides):
+            return {}
+        for run in sides:
+            if id(run) not in self._first:
+                self._first[id(run)] = first.first_failing(run)
+        found = [self._first[id(run)] for run in sides]
+        out = {}
+        for case in cases:
+            code = one.after.code_of[case]
+            before, after = (
+                first.of_case(run, labels, code) for run, labels in zip(sides, found, strict=True)
+            )
+            out[case] = before or "unknown", after or "unknown"
+        return out
 
     def check(self, gates: Iterable[str] = ()) -> list[Result]:
         """Check gates, and those of the plan before them, for every candidate."""

@@ -243,7 +243,7 @@ ANNOTATIONS = pa.list_(pa.struct([("answer", pa.string()), ("evidence", pa.list_
 
 
 def qasper(data: Path, folder: Path) -> Path:
-    """QASPER's questions with an answer of at least one annotator, as that collection scores them."""
+    """QASPER's questions with an answer of some annotator, as that collection scores them."""
     questions = pl.read_parquet(data / "qasper" / "queries.parquet")
     answers = pl.read_parquet(data / "qasper" / "answers.parquet")
     evidence = pl.read_parquet(data / "qasper" / "evidence.parquet").filter(

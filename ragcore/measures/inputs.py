@@ -110,7 +110,11 @@ class Shared:
         """The evidence of every row of the cases, brought to chunks."""
         if self.cases is None:
             return None
-        return evidence_of(self.cases, self.chunks, self.vocabulary)
+        from ragcore.placing import ratio_of
+
+        assert self.suite is not None
+        ratio = ratio_of(self.suite.settings, str(self.suite.path / "suite.toml"))
+        return evidence_of(self.cases, self.chunks, self.vocabulary, ratio)
 
 
 @dataclass
@@ -326,10 +330,15 @@ def inputs_of(
             rungs = coded(joined(cases["judge_required"]), len(cases), schema.RUNGS)
             needed[known] = np.maximum(rungs, 0)[label_of[known]]
     match = Matching(
-        rows.name, ids, codes, rankings.case_of[picked],
-        None if rankings.lang is None else [rankings.lang[t] for t in picked],
-        None if rankings.repeat is None else [rankings.repeat[t] for t in picked], needed,
+        rows.name, ids, codes, rankings.case_of[picked], _picked(rankings.lang, picked),
+        _picked(rankings.repeat, picked), needed,
     )  # fmt: skip
     return Inputs(
         shared, rows.traces, rankings.row_of[picked], label_of, status, match, manifest, threads
     )
+
+
+def _picked(values: list[Any] | None, rows: I64) -> list[Any] | None:
+    if values is None or rows.size == len(values):  # all of them, in their order
+        return values
+    return [values[row] for row in rows.tolist()]

@@ -83,7 +83,10 @@ def test_parse__families_globs_and_repeats():
     assert names == [f"P_{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)] + [
         "ndcg_cut_3", "ndcg_cut_7"
     ]  # fmt: skip
-    assert [m.text for m in registry.parse(["retrieval.*"])] == ["retrieval.coverage"]
+    assert [m.text for m in registry.parse(["retrieval.coverage*"])] == [
+        "retrieval.coverage", "retrieval.coverage_document", "retrieval.coverage_block",
+        "retrieval.coverage_span",
+    ]  # fmt: skip
     assert len(registry.parse(["iprec_at_recall"])) == 11
     assert registry.parse([]) == []
 
