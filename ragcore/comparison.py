@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema, summary
+from ragcore.aggregates import form_of
 from ragcore.conflicts import sign_conflicts
 from ragcore.contrast import Cell, Contrast, Settings
 from ragcore.diagnosis import first
@@ -54,6 +55,9 @@ class Comparison:
                 decide(
                     settings.plan, {name: c.paired for name, c in whole.items()},
                     {name: c.room for name, c in whole.items()}, violated, one.latency, kind,
+                    frozenset(
+                        name for name, c in whole.items() if c.measure.definition.better == "less"
+                    ),
                 )
             )  # fmt: skip
         self._adjust()
@@ -162,10 +166,10 @@ class Comparison:
         found, out = cell.paired, []
         if found.reason:
             out.append(found.reason)
-        if cell.measure.aggregate == "sum":
+        if cell.measure.aggregate in ("sum", "total"):
             out.append("per case")
         if cell.slice == summary.WHOLE and self.settings.stratify:
-            plain = cell.measure.aggregate in ("mean", "sum")
+            plain = cell.measure.aggregate in ("mean", "sum", "total")
             out.append(f"{'' if plain else 'not '}stratified by {self.settings.stratify}")
         if cell.slice != summary.WHOLE and found.n < summary.FEW_CASES:
             out.append("descriptive: fewer than 10 cases")
@@ -177,7 +181,8 @@ class Comparison:
             and (found.low <= 0.0 <= found.high)
         ):
             out.append("interval includes 0")
-        if cell.moved and found.before is not None and found.after is not None:
+        by_case = form_of(cell.measure.aggregate).paired
+        if cell.moved and by_case and found.before is not None and found.after is not None:
             out.append(
                 f"matched cases only: {_fraction(found.before, found.n)} against "
                 f"{_fraction(found.after, found.n)}"
@@ -207,7 +212,7 @@ class Comparison:
         """Ids of the cases that a candidate won and lost, the largest differences first."""
         one = self.contrasts[candidate]
         cell = one.whole()[measure]
-        deltas = cell.pairs.after[cell.m] - cell.pairs.before[cell.m]
+        deltas = _gain(cell) * (cell.pairs.after[cell.m] - cell.pairs.before[cell.m])
         order = np.argsort(-np.nan_to_num(np.abs(deltas)), kind="stable")
         names = one.after.case_names
         return (
@@ -279,7 +284,7 @@ class Comparison:
 def _tests(cell: Cell) -> list[str]:
     """How a difference was tested."""
     found, out = cell.paired, []
-    if found.n:
+    if found.n and form_of(cell.measure.aggregate).paired:
         out.append(f"{found.wins} won, {found.losses} lost, {found.ties} tied")
     if found.method:
         out.append(f"delta {found.method}")
@@ -288,6 +293,11 @@ def _tests(cell: Cell) -> list[str]:
     if cell.p_adjusted is not None and cell.family > 1:
         out.append(f"Holm p {cell.p_adjusted:.4g} of {cell.family}")
     return out
+
+
+def _gain(cell: Cell) -> float:
+    """Sign of a difference that is a gain."""
+    return -1.0 if cell.measure.definition.better == "less" else 1.0
 
 
 def _fraction(mean: float, n: int) -> str:
@@ -319,7 +329,8 @@ def _pairs(one: Contrast, cell: Cell) -> list[dict[str, Any]]:
         old, new = float(cell.pairs.before[m, i]), float(cell.pairs.after[m, i])
         outcome = "unpaired"
         if matched:
-            outcome = "win" if new > old else "loss" if new < old else "tie"
+            gain = _gain(cell) * (new - old)
+            outcome = "win" if gain > 0 else "loss" if gain < 0 else "tie"
         out.append(
             {
                 "run": one.after.name, "case_id": names[code], "measure": cell.measure.text,

@@ -232,7 +232,8 @@ def _number(field: str, cell: CaseValues, level: float) -> float | None:
     interval = cell.interval(level)
     if not interval.method:
         return None
-    return interval.low if field == "ci_low" else interval.high
+    end = interval.low if field == "ci_low" else interval.high
+    return None if math.isnan(end) else end
 
 
 def _of_traces(gate: Gate, run: RunScores, m: int, name: str, part: Any, lost: int) -> Result:

@@ -18,7 +18,7 @@ from ragcore.diagnosis.facts import Facts
 from ragcore.diagnosis.judged import NO, OPEN, UNJUDGED, YES, Judged
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists
-from ragcore.measures.cited import labelled_supporting, misquoted, supplied
+from ragcore.measures.citation_checks import labelled_supporting, misquoted, supplied
 from ragcore.measures.surfaced import forbidden, unauthorised
 from ragcore_kernels import whole
 

@@ -1,159 +1,294 @@
-"""Citations of a trace, one by one: supplied, existing, of the right version, quoted exactly."""
+"""The citations of a run as they were emitted: well-formed or not, of which claim and unit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
-from ragcore.evidence import CONFLICTING, Evidence
+from ragcore.formats import arrow
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists
+from ragcore.lists import Lists, integers, plain
 from ragcore.measures.inputs import Inputs
-from ragcore.measures.outcome_values import said
-from ragcore.measures.reached import items_of
-from ragcore.measures.surfaced import Check, unchecked, unit_keys
+from ragcore.units import Chunks
+from ragcore_kernels import citations as kernel
+from ragcore_kernels.citations import NO, NO_PLACE, UNKNOWN, YES
 from ragcore_kernels.layout import I64
 
-_BLOCK = 20_000  # citations whose texts are in memory at once
-_HELD_BACK = ("abstain", "fail_closed", "escalate")
+WHOLE_ANSWER = -1
+"""Claim of a citation that stands for the whole answer."""
+_NO_CLAIM = -2
+_NAMED = 3
 
 
-def fabricated(inputs: Inputs) -> Check:
-    """A citation, as emitted, of a unit that was not in the context."""
-    name, title = "fabricated", "fabricated citation"
-    for column in ("citations", "context"):
-        if not inputs.has_trace(column):
-            return unchecked(inputs, name, title, f"the run records no {column}")
-    cited, context = inputs.trace_lists("citations"), inputs.trace_lists("context")
-    flags = ~supplied(inputs)
-    refused = inputs.trace_coded("context_state", schema.CONTEXT_STATES) > 0
-    checked = cited.present & (context.present | refused)
-    return _of_citations(inputs, name, title, checked, flags, lambda at: "")
+@dataclass
+class Claims:
+    """The claims of every answer.
 
-
-def supplied(inputs: Inputs) -> Any:
-    """(n_citations,) bool: whether the cited unit was in its trace's context."""
-
-    def make() -> Any:
-        cited, context = inputs.trace_lists("citations"), inputs.trace_lists("context")
-        span = int(max(len(inputs.shared.vocabulary.known), 1)) + 1
-        shown = context.owners * span + inputs.units(context)
-        asked = cited.owners * span + inputs.units(cited)
-        return np.isin(asked, shown) & (inputs.units(cited) >= 0)
-
-    cited, context = inputs.trace_lists("citations"), inputs.trace_lists("context")
-    for one in (cited, context):
-        inputs.units(one)  # every id has its code before the span is fixed
-    return inputs.once("citations supplied", make)
-
-
-def invalid(inputs: Inputs) -> Check:
-    """A citation of no unit of the corpus, of another version, or whose quote is not there."""
-    name, title = "invalid", "invalid citation"
-    if not inputs.has_trace("citations"):
-        return unchecked(inputs, name, title, "the run records no citations")
-    if inputs.shared.chunks is None:
-        return unchecked(inputs, name, title, "the suite has no chunks to look citations up in")
-    cited = inputs.trace_lists("citations")
-    wrong = misquoted(inputs)
-    return _of_citations(
-        inputs, name, title, cited.present, wrong > 0, lambda at: f" ({_WRONG[int(wrong[at])]})"
-    )
-
-
-_WRONG = ("", "not in the corpus", "another version", "the quote is not there")
-
-
-def misquoted(inputs: Inputs) -> I64:
-    """(n_citations,), what is wrong with each: 0 nothing, 1 no such unit, 2 version, 3 quote."""
-
-    def make() -> I64:
-        cited, chunks = inputs.trace_lists("citations"), inputs.shared.chunks
-        codes = inputs.units(cited)
-        wrong = np.zeros(codes.size, np.int64)
-        if chunks is None:
-            return wrong
-        known = (codes >= 0) & (codes < len(chunks))
-        rows = pa.array(np.where(known, codes, 0))
-        wrong[~known] = 1
-        version, own = cited.field("doc_version"), chunks.column("doc_version")
-        if version is not None and own is not None and not pa.types.is_null(version.type):
-            there = own.take(rows).cast(pa.large_string())
-            differs = pc.not_equal(version.cast(pa.large_string()), there).fill_null(False)
-            wrong[(wrong == 0) & np.asarray(differs).astype(np.bool_)] = 2
-        wrong[_off_text(inputs, cited, codes, wrong == 0)] = 3
-        return wrong
-
-    return inputs.once("citations misquoted", make)
-
-
-def _off_text(inputs: Inputs, cited: Lists, codes: I64, mask: Any) -> list[int]:
-    """Citations, of those in `mask`, whose quote is not the text that they point at."""
-    quotes, chunks = cited.field("quote"), inputs.shared.chunks
-    if quotes is None or chunks is None or pa.types.is_null(quotes.type):
-        return []
-    start, end = cited.integers("start"), cited.integers("end")
-    base = np.maximum(chunks.integers("start", 0), 0)
-    owners, out, langs = cited.owners, [], inputs.langs
-    at = np.flatnonzero(mask & np.asarray(quotes.is_valid()))
-    by_lang: dict[str | None, list[int]] = {}
-    for i in at.tolist():
-        by_lang.setdefault(langs[owners[i]], []).append(i)
-    for lang, every in by_lang.items():
-        texts = chunks.texts(lang)
-        if texts is None:
-            continue
-        for begin in range(0, len(every), _BLOCK):
-            own = every[begin : begin + _BLOCK]
-            bodies = texts.take(pa.array(codes[own])).to_pylist()
-            said = quotes.take(pa.array(own)).to_pylist()
-            for i, body, quote in zip(own, bodies, said, strict=True):
-                first = int(start[i] - base[codes[i]]) if start[i] >= 0 else 0
-                placed = start[i] >= 0 and end[i] >= 0
-                if body is None:
-                    continue
-                there = body[first : first + int(end[i] - start[i])] if placed else body
-                if (there != quote) if placed else (quote not in there):
-                    out.append(i)
-    return out
-
-
-def _of_citations(
-    inputs: Inputs, name: str, title: str, checked: Any, flags: Any, said_of: Callable[[int], str]
-) -> Check:
-    cited = inputs.trace_lists("citations")
-    broken = np.zeros(inputs.n, np.bool_)
-    broken[cited.owners[flags]] = True
-    ids = cited.field("id")
-
-    def what(ranking: int) -> str:
-        own = range(int(cited.offsets[ranking]), int(cited.offsets[ranking + 1]))
-        named = [
-            f"{None if ids is None else ids[at].as_py()!r}{said_of(at)}" for at in own if flags[at]
-        ]
-        state = said(inputs, "final")
-        word = None if state is None else state[ranking].as_py()
-        late = f"; withheld, as the trace ends in {word!r}" if word in _HELD_BACK else ""
-        return ", ".join(dict.fromkeys(named)) + late
-
-    return Check(name, title, checked, broken & checked, "", what)
-
-
-def labelled_supporting(inputs: Inputs, evidence: Evidence) -> Any:
-    """(n_citations,) bool: whether the cited unit contains an item labelled as supporting.
-
-    Both sides of a labelled conflict count; where nothing at all is labelled, any unit does.
+    Attributes
+    ----------
+    offsets : (n + 1,), claims of each ranking.
+    present : (n,), whether they are recorded.
+    owner : (n_claims,), ranking of each.
+    factual : (n_claims,), whether a claim is one of fact; those that do not say are.
+    sentence : (n_claims,), sentence of the answer, -1 where not said.
+    texts : (n_claims,) or None.
     """
-    cited = inputs.trace_lists("citations")
-    items = items_of(inputs, evidence)
-    owner = np.repeat(np.arange(inputs.n), np.diff(items.offsets))
-    good = evidence.role[items.at] <= CONFLICTING
-    span = len(inputs.shared.vocabulary.known) + 1
-    labelled = unit_keys(evidence, items.at[good], owner[good], span)
-    asked = cited.owners * span + inputs.units(cited)
-    free = np.diff(items.offsets) == 0
-    return np.isin(asked, labelled) | free[cited.owners]
+
+    offsets: I64
+    present: Any
+    owner: I64
+    factual: Any
+    sentence: I64
+    texts: pa.Array | None
+
+
+@dataclass
+class Cited:
+    """The citations of every ranking, one pair of claim and citation each.
+
+    Attributes
+    ----------
+    offsets : (n + 1,), citations of each ranking.
+    present : (n,), whether they are recorded; a case that was not run has none to record.
+    owner : (n_pairs,), ranking of each.
+    formed : (n_pairs,) int8, `YES` or `NO`: claim in range, a unit named, start before end.
+    claim : (n_pairs,), claim of the answer, `WHOLE_ANSWER`, or another negative number.
+    unit : (n_pairs,), code of the cited unit; -1 without one.
+    first, last : (n_pairs,), code points in the document, or `NO_PLACE`.
+    shown : (n_pairs,) int8, whether the unit was in the context; unknown where none is recorded.
+    dangling : (n_pairs,) int8, whether the id resolves to nothing at all.
+    doc_id, doc_version, quote : (n_pairs,) or None, as emitted.
+    """
+
+    offsets: I64
+    present: Any
+    owner: I64
+    formed: Any
+    claim: I64
+    unit: I64
+    first: I64
+    last: I64
+    shown: Any
+    dangling: Any
+    doc_id: pa.Array | None
+    doc_version: pa.Array | None
+    quote: pa.Array | None
+
+    def __len__(self) -> int:
+        """How many pairs."""
+        return self.owner.size
+
+    @property
+    def counts(self) -> I64:
+        """(n,), citations of each ranking."""
+        return np.diff(self.offsets)
+
+
+def claims_of(inputs: Inputs) -> Claims:
+    """The claims of every answer; none are present without the column."""
+
+    def make() -> Claims:
+        lists = inputs.trace_lists("claims")
+        return Claims(
+            lists.offsets, lists.present | inputs.absent, lists.owners,
+            lists.flags("factual", True), lists.integers("sentence"), lists.field("text"),
+        )  # fmt: skip
+
+    return inputs.once("answer claims", make)
+
+
+def cited(inputs: Inputs) -> Cited:
+    """The citations of every ranking; what is wrong with their form is counted and named."""
+    return inputs.once("cited", lambda: _cited(inputs))
+
+
+def documents_of(chunks: Chunks) -> tuple[I64, pa.Array]:
+    """Code of each chunk's document (its own id where it names none), and what codes stand for."""
+    ids = chunks.column("doc_id")
+    if ids is None or pa.types.is_null(ids.type):
+        ids = chunks.ids
+    ids = pc.coalesce(plain(ids).cast(pa.large_string()), chunks.ids)
+    coded = pc.dictionary_encode(ids)
+    return integers(coded.indices, len(ids)), coded.dictionary
+
+
+def _cited(inputs: Inputs) -> Cited:
+    lists, claims = inputs.trace_lists("citations"), claims_of(inputs)
+    n, owner = len(lists.items), lists.owners
+    ids = lists.items if not pa.types.is_struct(lists.items.type) else lists.field("id")
+    named, documents = _named(ids, n), _named(lists.field("doc_id"), n)
+    unit = np.where(named, inputs.shared.vocabulary.codes(ids, n), -1)
+    claim, formed = _claim(inputs, lists, claims)
+    first, last, placed = _place(lists)
+    context = inputs.trace_lists("context")
+    units = inputs.units(context)
+    if (~named & documents).any():
+        _resolve(inputs, lists, ~named & documents, first, last, context, units, unit)
+    nameless = ~named & ~documents
+    formed[nameless | ~placed] = NO
+    for what, bad in (
+        ("citations without an id", nameless), ("citations with an impossible place", ~placed),
+    ):  # fmt: skip
+        note(inputs, what, owner, bad)
+    shown, dangling = _shown(inputs, owner, formed, unit, context, units)
+    note(inputs, "citations of unknown chunks", owner, dangling == YES)
+    note(inputs, "citations of chunks that were not in the context", owner,
+         (shown == NO) & (dangling != YES) & (formed == YES))  # fmt: skip
+    return Cited(
+        lists.offsets, lists.present | inputs.absent, owner, formed, claim, unit, first, last,
+        shown, dangling, lists.field("doc_id"), lists.field("doc_version"), lists.field("quote"),
+    )  # fmt: skip
+
+
+def _named(ids: pa.Array | None, n: int) -> Any:
+    if ids is None or pa.types.is_null(ids.type):
+        return np.zeros(n, np.bool_)
+    given = pc.not_equal(plain(ids).cast(pa.large_string()), "")
+    return np.asarray(given.fill_null(False)).astype(np.bool_)
+
+
+def _claim(inputs: Inputs, lists: Lists, claims: Claims) -> tuple[I64, Any]:
+    """Claim of each citation, and whether it is in range; nobody knows the range without claims."""
+    n, owner = len(lists.items), lists.owners
+    found = lists.field("claim")
+    given = stated(found, n)
+    claim = np.where(given, lists.integers("claim", 0), WHOLE_ANSWER)
+    beyond = claims.present[owner] & (claim >= np.diff(claims.offsets)[owner])
+    bad = given & ((claim < 0) | beyond)
+    note(inputs, "citations of claim -1", owner, given & (claim == -1))
+    note(inputs, "citations of a claim out of range", owner, bad & (claim != -1))
+    return np.where(bad, _NO_CLAIM, claim), np.where(bad, NO, YES).astype(np.int8)
+
+
+def _place(lists: Lists) -> tuple[I64, I64, Any]:
+    """Start and end, `NO_PLACE` where neither is said; and whether they make a place or none."""
+    n = len(lists.items)
+    valid = [stated(lists.field(name), n) for name in ("start", "end")]
+    first, last = lists.integers("start"), lists.integers("end")
+    right = np.where(valid[0] & valid[1], (first >= 0) & (first <= last), ~valid[0] & ~valid[1])
+    said = valid[0] & valid[1] & right
+    return np.where(said, first, NO_PLACE), np.where(said, last, NO_PLACE), right
+
+
+def _resolve(
+    inputs: Inputs, lists: Lists, wanted: Any, first: I64, last: I64, context: Lists, units: I64,
+    unit: I64,
+) -> None:  # fmt: skip
+    """Put into `unit` what citations of a document mean."""
+    chunks, n = inputs.shared.chunks, len(lists.items)
+    ids = lists.field("doc_id")
+    assert ids is not None
+    ids = plain(ids).cast(pa.large_string())
+    unit[wanted] = inputs.shared.vocabulary.codes(ids, n)[wanted]
+    if chunks is None:
+        return
+    code, names = documents_of(chunks)
+    document = np.where(wanted, integers(pc.index_in(ids, value_set=names), n), -1)
+    rows = np.argsort(code, kind="stable").astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(code, minlength=len(names)))])
+    heads = np.maximum(chunks.integers("start"), 0)
+    tails = chunks.integers("end")
+    texts = chunks.texts()
+    if texts is not None and not pa.types.is_null(texts.type):
+        sizes = integers(pc.utf8_length(texts), len(chunks), kernel.WHOLE_END)
+        tails = np.where(tails < 0, np.minimum(heads + sizes, kernel.WHOLE_END), tails)
+    tails = np.where(tails < 0, kernel.WHOLE_END, tails)
+    kernel.resolve_documents(
+        0, n, own(lists.owners), own(document), own(first), own(last), own(context.offsets),
+        own(units), own(starts), rows, own(heads), own(tails), unit,
+    )  # fmt: skip
+
+
+def _shown(
+    inputs: Inputs, owner: I64, formed: Any, unit: I64, context: Lists, units: I64
+) -> tuple[Any, Any]:
+    """Whether units were in the context; whether ids resolve to nothing."""
+    n = unit.size
+    known = np.asarray(context.present | _refused(inputs) | inputs.absent)[owner]
+    found = np.zeros(n, np.int8)
+    kernel.find_shown(0, n, own(owner), own(unit), own(context.offsets), own(units), found)
+    shown = np.where(known, found, UNKNOWN).astype(np.int8)
+    dangling = np.full(n, UNKNOWN, np.int8)
+    if inputs.shared.chunks is not None:
+        lost = (unit >= inputs.shared.vocabulary.n_chunks) & (found == NO)
+        dangling = np.where(lost, YES, NO).astype(np.int8)
+    dangling[unit < 0] = NO
+    shown[(dangling == YES) | (unit < 0)] = NO
+    return shown, dangling
+
+
+def _refused(inputs: Inputs) -> Any:
+    place = schema.CONTEXT_STATES.index("budget_refused")
+    return inputs.trace_coded("context_state", schema.CONTEXT_STATES) == place
+
+
+def stated(column: pa.Array | None, n: int) -> Any:
+    """(n,) bool, where a column says something; nowhere without it."""
+    if column is None or pa.types.is_null(column.type):
+        return np.zeros(n, np.bool_)
+    return np.asarray(column.is_valid())
+
+
+def own(values: Any) -> I64:
+    """Numbers as kernels take them: int64, contiguous, and writable as Arrow's are not."""
+    return np.require(values, np.int64, ("C", "W"))
+
+
+def note(inputs: Inputs, what: str, owner: I64, bad: Any) -> None:
+    """Count something about citations, and name the first cases that have it."""
+    n = int(bad.sum())
+    if not n:
+        return
+    inputs.counts[what] = inputs.counts.get(what, 0) + n
+    labels = inputs.label_of[owner[bad]]
+    labels = list(dict.fromkeys(labels[labels >= 0].tolist()))
+    if inputs.shared.cases is None or not labels:
+        inputs.warnings.append(f"{n} {what}")
+        return
+    names = dict.fromkeys(
+        inputs.match.case_ids.take(arrow.numbers(np.array(labels[:50], np.int64))).to_pylist()
+    )
+    shown = ", ".join(repr(name) for name in list(names)[:_NAMED])
+    more = " and others" if len(names) > _NAMED else ""
+    inputs.warnings.append(f"{n} {what}: case {shown}{more}")
+
+
+@dataclass
+class Texts:
+    """Texts as kernels read them.
+
+    Attributes
+    ----------
+    offsets : (n + 1,), bytes.
+    address : of the first byte.
+    array : what keeps them alive; nulls are empty.
+    """
+
+    offsets: I64
+    address: int
+    array: pa.Array
+
+
+def texts_of(values: pa.Array | None, n: int) -> Texts:
+    """A text column for kernels; `n` empty texts if there is none."""
+    if values is None or pa.types.is_null(values.type):
+        return Texts(np.zeros(n + 1, np.int64), 0, pa.nulls(n))
+    array = plain(values).cast(pa.large_string()).fill_null("")
+    if not len(array):
+        return Texts(np.zeros(1, np.int64), 0, array)
+    _, places, data = array.buffers()
+    offsets = np.frombuffer(places, np.int64)[array.offset : array.offset + n + 1]
+    return Texts(own(offsets), data.address if data is not None else 0, array)
+
+
+_SPACE = r"[\s\x{3000}\x{A0}]+"
+
+
+def spaced(texts: pa.Array) -> pa.Array:
+    """Texts in NFC, every stretch of white space one space, none at the ends."""
+    plainer = pc.utf8_normalize(plain(texts).cast(pa.large_string()), "NFC")
+    return pc.utf8_trim_whitespace(pc.replace_substring_regex(plainer, _SPACE, " "))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore.lists import Lists, coded
-from ragcore.measures.cited import fabricated, invalid
+from ragcore.measures.citation_checks import fabricated, invalid
 from ragcore.measures.inputs import Inputs
 from ragcore.measures.outcome_values import said
 from ragcore.measures.surfaced import Check, deleted, forbidden, unauthorised, unchecked

@@ -53,7 +53,9 @@ def _table(rows: list[dict[str, Any]], level: float) -> tuple[list[str], list[li
         line += [_number(row["before"]), _number(row["after"]), _signed(row["delta"])]
         line += [_interval(row), _p(row["p_value"], row["p_method"])]
         line += [_p(row["p_adjusted"], None)] * holm
-        line += [f"{row['wins']}/{row['losses']}/{row['ties']}", count(float(row["n_matched"]))]
+        tally = row["wins"], row["losses"], row["ties"]
+        whole = row["n_matched"] and not any(tally)  # it compares as a whole, not case by case
+        line += ["" if whole else "/".join(map(str, tally)), count(float(row["n_matched"]))]
         line += [row["saturation"] or ""]
         body.append(line + [plain("; ".join(row["remarks"]))] * noted)
     return head, body

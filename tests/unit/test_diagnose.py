@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+import diagnosed as traces
 import tables
-import traces
 from ragcore.diagnose import diagnose
 from ragcore.diagnosis.joint import CODES, MATRIX
 from ragcore.diagnosis.layers import LAYERS
@@ -43,7 +43,10 @@ def labelled(**changed):
     return {"cases": [traces.case(evidence=[{**traces.case()["evidence"][0], **changed}])]}
 
 
-FORBIDS = [*traces.case()["evidence"], {"doc_id": "old", "chunk_id": "old#1", "role": "forbidden"}]
+FORBIDS = [
+    *traces.case()["evidence"],
+    {"doc_id": "old", "chunk_id": "old#1", "role": "forbidden"},
+]
 # what goes wrong: (layer, state, changes of the trace, the world)
 WRONG = {
     "nothing required": ("corpus", "N", {}, labelled(required=False)),

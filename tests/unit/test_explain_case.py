@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import diagnosed as traces
 import tables
-import traces
 from ragcore import schema, score
 from ragcore.cli import main
 from ragcore.diagnosis.first import MEASURES

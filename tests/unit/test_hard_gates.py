@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+import diagnosed as traces
 import tables
-import traces
 from ragcore import compare, score
 from ragcore.cli import main
 from ragcore.errors import UsageError

@@ -1,0 +1,1 @@
+"""Judges as instruments: coverage, agreement, quality, corrected rates, disputes, audits."""
