@@ -115,6 +115,9 @@ def audit(
     out.near_misses += documents
     out.near_missed = (looked, int(judged.sum()))
     out.warnings = _sentences(out, policy)
+    if labels.items is not None:
+        out.counts |= labels.items.notes
+        out.warnings += labels.items.sentences
     return out
 
 

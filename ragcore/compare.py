@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from ragcore import contrast
+from ragcore.aggregates import form_of
 from ragcore.comparison import Comparison
 from ragcore.errors import UsageError
 from ragcore.gates import gates_of, slices_for
 from ragcore.pairing import refuse
 from ragcore.plan import Plan, plan_of, read_plan
 from ragcore.score import score
+from ragcore.scores import Scores
 
 PAIRS = ("baseline", "all")
 UNMATCHED = ("leave", "error")
@@ -95,6 +97,7 @@ def compare(
             scores = score([baseline, *given], also=also, **arguments)
     if len(scores.runs) < 2:
         raise UsageError("one run only", "a baseline and at least one candidate")
+    _check_deciding(registered, scores)
     found = contrast.Settings(
         registered, slices_for(asked, [*(by or ()), *registered.by]),
         level or registered.level or 0.95, stratify,
@@ -107,6 +110,28 @@ def compare(
         for one in out:
             refuse(one.unmatched, (one.before.where, one.after.where))
     return Comparison(scores, out, found)
+
+
+def _check_deciding(plan: Plan, scores: Scores) -> None:
+    """Refuse a plan whose measures cannot decide: without paired differences, or better lower."""
+    for one in scores.runs[0].measures:
+        if one.text not in (*plan.primary, *plan.guards):
+            continue
+        form = form_of(one.aggregate)
+        what = "primary" if one.text in plan.primary else "guard"
+        if not form.paired:
+            raise UsageError(
+                f"{what} {one.text}: {form.why}",
+                "a mean over cases can decide; a gate can bound this one: "
+                f"--gate '{one.text} <= NUMBER'",
+            )
+        if one.definition.better != "more":
+            less = one.definition.better == "less"
+            why = "less of it is better" if less else "neither more nor less of it is better"
+            raise UsageError(
+                f"{what} {one.text}: a plan looks for a rise, and {why}",
+                f"bound it with a gate: --gate 'delta({one.text}).ci_high <= NUMBER'",
+            )
 
 
 def _listed(candidates: Any) -> list[Any]:

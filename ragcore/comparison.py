@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema, summary
+from ragcore.aggregates import form_of
 from ragcore.conflicts import sign_conflicts
 from ragcore.contrast import Cell, Contrast, Settings
+from ragcore.diagnosis import first
 from ragcore.errors import UsageError
 from ragcore.gatekeeper import Gatekeeper
-from ragcore.gates import PASS, Result, gates_of, parse_gates, registered
+from ragcore.gates import Result, gates_of, parse_gates, registered
 from ragcore.scores import Scores
 from ragcore.stats import SIDES, TEST
 from ragcore.verdict import Verdict, decide
@@ -37,6 +39,7 @@ class Comparison:
     def __init__(self, scores: Scores, contrasts: list[Contrast], settings: Settings) -> None:
         self.scores, self.contrasts, self.settings = scores, contrasts, settings
         self._registered = registered(settings.plan)
+        self._first: dict[int, Any] = {}
         kind = scores.suite.kind if scores.suite is not None else ""
         hard = parse_gates(settings.plan.hard, hard=True)
         self.verdicts: list[Verdict] = []
@@ -45,7 +48,7 @@ class Comparison:
             broken = keeper.check(hard, settings.by)
             violated = tuple(
                 f"{r.gate.text} ({r.slice}: {r.value if r.value is not None else 'no value'})"
-                for r in broken if r.status != PASS
+                for r in broken if not r.met
             )  # fmt: skip
             whole = one.whole()
             self.verdicts.append(
@@ -160,10 +163,10 @@ class Comparison:
         found, out = cell.paired, []
         if found.reason:
             out.append(found.reason)
-        if cell.measure.aggregate == "sum":
+        if cell.measure.aggregate in ("sum", "total"):
             out.append("per case")
         if cell.slice == summary.WHOLE and self.settings.stratify:
-            plain = cell.measure.aggregate in ("mean", "sum")
+            plain = cell.measure.aggregate in ("mean", "sum", "total")
             out.append(f"{'' if plain else 'not '}stratified by {self.settings.stratify}")
         if cell.slice != summary.WHOLE and found.n < summary.FEW_CASES:
             out.append("descriptive: fewer than 10 cases")
@@ -175,7 +178,8 @@ class Comparison:
             and (found.low <= 0.0 <= found.high)
         ):
             out.append("interval includes 0")
-        if cell.moved and found.before is not None and found.after is not None:
+        by_case = form_of(cell.measure.aggregate).paired
+        if cell.moved and by_case and found.before is not None and found.after is not None:
             out.append(
                 f"matched cases only: {_fraction(found.before, found.n)} against "
                 f"{_fraction(found.after, found.n)}"
@@ -205,13 +209,35 @@ class Comparison:
         """Ids of the cases that a candidate won and lost, the largest differences first."""
         one = self.contrasts[candidate]
         cell = one.whole()[measure]
-        deltas = cell.pairs.after[cell.m] - cell.pairs.before[cell.m]
+        deltas = _gain(cell) * (cell.pairs.after[cell.m] - cell.pairs.before[cell.m])
         order = np.argsort(-np.nan_to_num(np.abs(deltas)), kind="stable")
         names = one.after.case_names
         return (
             [names[cell.pairs.cases[i]] for i in order if deltas[i] > 0],
             [names[cell.pairs.cases[i]] for i in order if deltas[i] < 0],
         )
+
+    def layers(self, cases: Iterable[str], candidate: int = 0) -> dict[str, tuple[str, str]]:
+        """First failing layer of cases in the baseline and in a candidate.
+
+        Empty unless both runs are traces that a layered measure was scored of.
+        """
+        one = self.contrasts[candidate]
+        sides = one.before, one.after
+        if not all(first.readable(run) for run in sides):
+            return {}
+        for run in sides:
+            if id(run) not in self._first:
+                self._first[id(run)] = first.first_failing(run)
+        found = [self._first[id(run)] for run in sides]
+        out = {}
+        for case in cases:
+            code = one.after.code_of[case]
+            before, after = (
+                first.of_case(run, labels, code) for run, labels in zip(sides, found, strict=True)
+            )
+            out[case] = before or "unknown", after or "unknown"
+        return out
 
     def check(self, gates: Iterable[str] = ()) -> list[Result]:
         """Check gates, and those of the plan before them, for every candidate."""
@@ -255,7 +281,7 @@ class Comparison:
 def _tests(cell: Cell) -> list[str]:
     """How a difference was tested."""
     found, out = cell.paired, []
-    if found.n:
+    if found.n and form_of(cell.measure.aggregate).paired:
         out.append(f"{found.wins} won, {found.losses} lost, {found.ties} tied")
     if found.method:
         out.append(f"delta {found.method}")
@@ -264,6 +290,11 @@ def _tests(cell: Cell) -> list[str]:
     if cell.p_adjusted is not None and cell.family > 1:
         out.append(f"Holm p {cell.p_adjusted:.4g} of {cell.family}")
     return out
+
+
+def _gain(cell: Cell) -> float:
+    """Sign of a difference that is a gain."""
+    return -1.0 if cell.measure.definition.better == "less" else 1.0
 
 
 def _fraction(mean: float, n: int) -> str:
@@ -295,7 +326,8 @@ def _pairs(one: Contrast, cell: Cell) -> list[dict[str, Any]]:
         old, new = float(cell.pairs.before[m, i]), float(cell.pairs.after[m, i])
         outcome = "unpaired"
         if matched:
-            outcome = "win" if new > old else "loss" if new < old else "tie"
+            gain = _gain(cell) * (new - old)
+            outcome = "win" if gain > 0 else "loss" if gain < 0 else "tie"
         out.append(
             {
                 "run": one.after.name, "case_id": names[code], "measure": cell.measure.text,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ragcore import latency, manifests, schema
+from ragcore.aggregates import form_of
 from ragcore.casewise import reduce
 from ragcore.errors import UsageError
 from ragcore.measures.definitions import Measure
@@ -18,7 +19,7 @@ from ragcore.saturation import Saturation, saturation
 from ragcore.scores import Scores
 from ragcore.stats import Paired, differences, geometric_differences, pooled_differences
 from ragcore.suites import pool_size
-from ragcore.summary import GEOMETRIC_FLOOR, WHOLE, slices_of
+from ragcore.summary import GEOMETRIC_FLOOR, WHOLE, case_values, slices_of
 from ragcore.threads import in_threads
 from ragcore_kernels.layout import I64
 
@@ -111,6 +112,9 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
     parts = _slices(before, after, how.by)
     pool = pool_size(scores.suite) if scores.suite is not None else None
     most = before.ceilings()
+    for m, one in enumerate(before.measures):
+        if one.definition.better != "more" or not form_of(one.aggregate).paired:
+            most[m] = np.nan  # it has no best value
     jobs: list[tuple[Pairs, int, str, str, Any, Any]] = []
     for name, column, rows in parts:
         pairs = pair(before, after, rows)
@@ -124,13 +128,17 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
         ok = pairs.matched[m]
         codes = strata[pairs.cases[ok]] if strata is not None and name == WHOLE else None
         old, new = pairs.before[m, ok], pairs.after[m, ok]
-        if m in pairs.parts:
+        if not form_of(before.measures[m].aggregate).paired:
+            one = _apart((before, after), m, pairs, rows)
+        elif m in pairs.parts:
             parts = np.stack(pairs.parts[m])[:, ok]
             one = pooled_differences(old, new, parts, how.level)
         elif before.measures[m].aggregate == "geometric":
             one = geometric_differences(old, new, GEOMETRIC_FLOOR)
         else:
             one = differences(old, new, how.level, codes)
+        if before.measures[m].definition.better == "less":
+            one = replace(one, wins=one.losses, losses=one.wins)
         own = pairs.own[0]
         has = own.states[m] == schema.OK
         room = saturation(
@@ -141,6 +149,27 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
     for cell in in_threads(work, jobs, scores.threads):
         out.cells[cell.slice, cell.measure.text] = cell
     return out
+
+
+def _apart(
+    runs: tuple[RunScores, RunScores], m: int, pairs: Pairs, rows: tuple[I64 | None, I64 | None]
+) -> Paired:
+    """A measure whose numbers only compare as wholes: both, and no more than their difference.
+
+    They are of the cases that both runs have traces of; a case has no share in them to pair.
+    """
+    shared = np.intersect1d(pairs.own[0].keys, pairs.own[1].keys)
+    form = form_of(runs[0].measures[m].aggregate)
+    ends: list[float] = []
+    for run, part in zip(runs, rows, strict=True):
+        own = np.arange(run.case_of.size) if part is None else part
+        ends.append(case_values(run, m, own[np.isin(run.case_of[own], shared)]).aggregate()[0])
+    known = not np.isnan(ends).any()
+    return Paired(
+        shared.size if known else 0, ends[1] - ends[0] if known else None, None, None, None, None,
+        None, 0, 0, 0, *([*ends] if known else [None, None]),
+        reason=form.why if known else "no number on both sides",
+    )  # fmt: skip
 
 
 def _slices(

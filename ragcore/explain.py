@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ragcore.aggregates import form_of
 from ragcore.measures.definitions import Definition, Measure
 
 
@@ -11,18 +12,13 @@ def explain_measure(measure: Measure) -> str:
     asked = [f"k = {measure.k}" if measure.k else "all ranks"] if one.cutoff != "none" else []
     asked += [f"rel = {measure.rel}"] if one.layer == "ranked" else []
     asked += [f"{name} = {value}" for name, value in measure.params.items() if value]
-    how = {
-        "mean": "the mean over cases with a value",
-        "geometric": "exp of the mean logarithm over cases, each at least 0.00001",
-        "sum": "the total over cases",
-        "micro": "the sum of numerators over the sum of denominators, cases resampled whole",
-    }[measure.aggregate]
     lines = [
         ("measure", measure.text),
         ("question", one.question),
         ("formula", f"{one.name} = {one.formula}"),
         ("asked for", "; ".join(asked) or "as it is"),
-        ("summary", how),
+        ("summary", form_of(measure.aggregate).words),
+        ("better", one.better if one.better != "more" else ""),
         ("na", one.na),
         ("bounds", one.bounds),
         ("needs", ", ".join(one.needs)),

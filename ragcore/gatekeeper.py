@@ -12,7 +12,18 @@ import numpy as np
 from ragcore import schema
 from ragcore.casewise import only, reduce, unscored
 from ragcore.contrast import Cell, Contrast
-from ragcore.gates import COUNTS, COVERAGE, FAIL, INCONCLUSIVE, PASS, TRACES, Gate, Result
+from ragcore.gates import (
+    COUNTS,
+    COVERAGE,
+    FAIL,
+    INCONCLUSIVE,
+    NOT_CHECKED,
+    PASS,
+    TRACES,
+    Gate,
+    Result,
+)
+from ragcore.hard_gates import NAMES, hard_gates
 from ragcore.pairing import pair
 from ragcore.results import RunScores
 from ragcore.summary import WHOLE, CaseValues, case_values, slices_of
@@ -54,7 +65,10 @@ class Gatekeeper:
                 continue
             for run in self.runs:
                 for name, rows in self._parts(run, gate, by):
-                    out.append(self._value(gate, run, name, rows))
+                    if gate.check:
+                        out += _conditions(gate, run, name, rows)
+                    else:
+                        out.append(self._value(gate, run, name, rows))
         return out
 
     def _parts(self, run: RunScores, gate: Gate, by: Sequence[str]) -> list[tuple[str, I64 | None]]:
@@ -218,7 +232,8 @@ def _number(field: str, cell: CaseValues, level: float) -> float | None:
     interval = cell.interval(level)
     if not interval.method:
         return None
-    return interval.low if field == "ci_low" else interval.high
+    end = interval.low if field == "ci_low" else interval.high
+    return None if math.isnan(end) else end
 
 
 def _of_traces(gate: Gate, run: RunScores, m: int, name: str, part: Any, lost: int) -> Result:
@@ -239,6 +254,29 @@ def _of_traces(gate: Gate, run: RunScores, m: int, name: str, part: Any, lost: i
     if bad:
         return Result(gate, run.name, name, INCONCLUSIVE, found, f"{bad} trace(s) not scored")
     return plain
+
+
+def _conditions(gate: Gate, run: RunScores, name: str, rows: I64 | None) -> list[Result]:
+    """Hard conditions on every single trace; the bare gate passes over what cannot be checked."""
+    bare = gate.check == "*"
+    out = []
+    for one in hard_gates(run, NAMES if bare else (gate.check,), rows):
+        shown = replace(gate, text=f"hard.{one.name} == 0") if bare else gate
+        if one.why:
+            status = NOT_CHECKED if bare else FAIL
+            out.append(Result(shown, run.name, name, status, None, one.sentence()))
+            continue
+        value = float(len(one.violations))
+        status, reason = PASS if gate.holds(value) else FAIL, ""
+        if one.violations:
+            reason = one.sentence()
+        elif one.checked < one.of:
+            reason = one.sentence()
+            status = INCONCLUSIVE if status == PASS else status
+        out.append(Result(shown, run.name, name, status, value, reason))
+    if all(one.status == NOT_CHECKED for one in out):
+        return [Result(gate, run.name, name, FAIL, None, "no hard condition can be checked")]
+    return out
 
 
 def _judged(gate: Gate, run: str, name: str, value: float) -> Result:

@@ -12,6 +12,8 @@ from ragcore.measures import registry
 from ragcore.plan import Plan
 
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
+NOT_CHECKED = "not checked"
+"""Of the bare gate ``hard``: a condition that nothing in run and suite can be held to."""
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
@@ -24,6 +26,12 @@ DELTAS = ("delta", "value", "ci_low", "ci_high", "p_value", "n_matched", "wins",
 COVERAGE = "coverage"
 
 _EXPRESSION = re.compile(r"(?P<left>.+?)\s*(?P<op>>=|<=|==|!=|>|<)\s*(?P<number>[-+.\w%]+)\s*")
+_HARD = re.compile(
+    r"hard(?:\.(?P<name>\w+))?(?:\[(?P<slice>[^\[\]]*=[^\[\]]*|\*)\])?"
+    r"(?:\s*(?P<op>>=|<=|==|!=|>|<)\s*(?P<number>\d+))?"
+)
+WITNESS = "end_to_end"
+"""Scored beside hard conditions, so that the columns of the traces are read."""
 _SLICE = re.compile(r"(?P<left>.*?)\[(?P<slice>[^\[\]]*=[^\[\]]*|\*)\](?P<rest>\.\w+)?")
 
 
@@ -39,6 +47,8 @@ class Gate:
     slice : ``all``, ``column=value``, ``column=*`` for each of them, or ``*`` for every slice.
     field : what of the measure.
     op, threshold : the condition.
+    hard : whether the plan lists it as one that nothing offsets.
+    check : of hard conditions on single traces: its name, ``*`` for all; "" for other gates.
     """
 
     text: str
@@ -49,6 +59,7 @@ class Gate:
     op: str
     threshold: float
     hard: bool = False
+    check: str = ""
 
     @property
     def column(self) -> str:
@@ -72,7 +83,7 @@ class Result:
     Attributes
     ----------
     gate, run, slice : what was asked, of what.
-    status : pass, fail, or inconclusive where cases without a value could turn it.
+    status : pass, fail, inconclusive where cases without a value could turn it, or not checked.
     value : the number that was compared; None where there is none.
     reason : in words, unless it passed on all cases.
     """
@@ -83,6 +94,11 @@ class Result:
     status: str
     value: float | None
     reason: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether it stands in no one's way."""
+        return self.status in (PASS, NOT_CHECKED)
 
 
 def parse_gates(texts: Iterable[str], hard: bool = False) -> list[Gate]:
@@ -97,6 +113,9 @@ def parse_gates(texts: Iterable[str], hard: bool = False) -> list[Gate]:
 
 
 def _one(text: str, hard: bool) -> Gate:
+    found = _HARD.fullmatch(text.strip())
+    if found is not None:
+        return _condition(text, found)
     match = _EXPRESSION.fullmatch(text.strip())
     if match is None or match["left"].strip()[-1:] in tuple("=<>!"):
         raise UsageError(
@@ -130,6 +149,21 @@ def _one(text: str, hard: bool) -> Gate:
     if len(measures) != 1:
         raise UsageError(f"gate {text!r}: {left!r} is {len(measures)} measures", "name one")
     return Gate(text, measures[0].text, delta, part, field, match["op"], threshold, hard)
+
+
+def _condition(text: str, found: re.Match[str]) -> Gate:
+    """A condition on every single trace: ``hard``, ``hard.NAME == 0``, perhaps with a slice."""
+    from ragcore.hard_gates import NAMES  # what plain rankings need not load
+
+    name, part = found["name"] or "*", found["slice"] or "all"
+    if name != "*" and name not in NAMES:
+        raise UsageError(f"gate {text!r}: no hard condition {name!r}", f"one of {', '.join(NAMES)}")
+    if name != "*" and found["op"] is None:
+        raise UsageError(f"gate {text!r} says no number", f"say '{text.strip()} == 0'")
+    if name == "*" and found["op"] is not None:
+        raise UsageError(f"gate {text!r}: 'hard' alone allows nothing", "name one: 'hard.acl == 0'")
+    threshold = float(found["number"] or 0)
+    return Gate(text, WITNESS, False, part, "count", found["op"] or "==", threshold, True, name)
 
 
 def _sliced(left: str) -> tuple[str, str]:

@@ -15,9 +15,11 @@ from ragcore import schema
 from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists, coded, flags, integers, joined, lists_of
+from ragcore.lists import Lists, flags, integers, joined, lists_of
+from ragcore.packed import COLUMN, checked, is_packed, verdict_codes
 
 _NEEDED = ("case_id", "relation", "verdict", "judge", "rung")
+_PACKED = ("case_id", "relation", COLUMN, "judge", "rung")
 
 
 @dataclass
@@ -26,7 +28,8 @@ class Judgments:
 
     Attributes
     ----------
-    where : the file of each stretch of rows, with its first row.
+    where : the file of each stretch of rows, with its first row; files of packed rows last, with a
+        first row that no row has.
     table : the columns of `schema.JUDGMENTS` that the files have.
     relation, verdict, rung : (n,) int8, places in `schema.RELATIONS`, `VERDICTS` and `RUNGS`.
     claim, repeat : (n,) int16, -1 where null.
@@ -34,6 +37,9 @@ class Judgments:
     adjudicated : (n,).
     evidence : the chunk ids that each verdict was given.
     names : what the codes of `case`, `judge`, `run` and `lang` stand for.
+    offsets, values : of packed rows (see `ragcore.packed`) the verdicts of each, (n + 1,) and flat
+        int8, -1 for none; then `verdict` and `claim` say nothing.
+    packed : the packed rows of the same files; None without any.
     """
 
     where: list[tuple[int, str]]
@@ -50,9 +56,12 @@ class Judgments:
     adjudicated: Any
     evidence: Lists
     names: dict[str, pa.Array]
+    offsets: Any = None
+    values: Any = None
+    packed: Judgments | None = None
 
     def __len__(self) -> int:
-        """How many verdicts."""
+        """How many rows: verdicts, or lists of them where they are packed."""
         return self.relation.size
 
     def place(self, row: int) -> tuple[str, int]:
@@ -73,15 +82,31 @@ def read_judgments(sources: Any) -> Judgments:
     single = isinstance(sources, (str, PathLike, pa.Table)) or hasattr(
         sources, "__arrow_c_stream__"
     )
-    parts, where, start = [], [], 0
+    parts: dict[bool, list[Any]] = {False: [], True: []}
+    where: dict[bool, list[tuple[int, str]]] = {False: [], True: []}
+    start = {False: 0, True: 0}
     for i, source in enumerate([sources] if single else list(sources)):
         name, table = _opened(source, i)
-        parts.append(_checked(name, table))
-        where.append((start, name))
-        start += table.num_rows
-    if not parts:
+        kind = is_packed(table)
+        parts[kind].append(_checked(name, table, kind))
+        where[kind].append((start[kind], name))
+        start[kind] += table.num_rows
+    if not parts[False] and not parts[True]:
         raise UsageError("no file of judgments given")
-    return _columns(where, pa.concat_tables(parts, promote_options="default"))
+    plain = parts[False] or [_NOTHING]
+    out = _columns(where[False], pa.concat_tables(plain, promote_options="default"))
+    if parts[True]:
+        keys = [table.drop_columns([COLUMN]) for table in parts[True]]
+        out.packed = _columns(where[True], pa.concat_tables(keys, promote_options="default"))
+        out.packed.offsets, out.packed.values = verdict_codes(
+            [(name, t) for (_, name), t in zip(where[True], parts[True], strict=True)]
+        )
+        out.where = [*where[False], *((_BEYOND, name) for _, name in where[True])]
+    return out
+
+
+_BEYOND = 1 << 62
+_NOTHING = pa.table({name: pa.array([], pa.string()) for name in _NEEDED})
 
 
 def _opened(source: Any, index: int) -> tuple[str, pa.Table]:
@@ -94,18 +119,19 @@ def _opened(source: Any, index: int) -> tuple[str, pa.Table]:
     raise UsageError(f"cannot read judgments from {type(source).__name__}", "a path or a table")
 
 
-def _checked(where: str, table: pa.Table) -> pa.Table:
+def _checked(where: str, table: pa.Table, packed: bool) -> pa.Table:
     """The known columns of a file, in the schema's types."""
-    absent = [name for name in _NEEDED if name not in table.column_names]
+    needed = _PACKED if packed else _NEEDED
+    absent = [name for name in needed if name not in table.column_names]
     if absent:
         raise InputError(
-            where, f"no column {', '.join(absent)}", f"columns {', '.join(_NEEDED)}",
+            where, f"no column {', '.join(absent)}", f"columns {', '.join(needed)}",
             "a verdict says of what, which, by whom and on which rung",
         )  # fmt: skip
-    arrow.refuse_nulls(where, table, list(_NEEDED))
+    arrow.refuse_nulls(where, table, list(needed))
     columns, names = [], []
     for field in schema.JUDGMENTS:
-        if field.name not in table.column_names:
+        if field.name not in table.column_names or (packed and field.name == "verdict"):
             continue
         try:
             columns.append(_as(table[field.name], field.type))
@@ -117,14 +143,29 @@ def _checked(where: str, table: pa.Table) -> pa.Table:
     for name, known in (
         ("relation", schema.RELATIONS), ("verdict", schema.VERDICTS), ("rung", schema.RUNGS),
     ):  # fmt: skip
-        codes = coded(joined(found[name]), len(found), known)
-        if (codes < 0).any():
-            row = int(np.flatnonzero(codes < 0)[0])
+        if name not in found.column_names:
+            continue
+        column = _encoded(found[name])
+        found = found.set_column(names.index(name), name, pa.chunked_array([column]))
+        bad = [i for i, word in enumerate(column.dictionary.to_pylist()) if word not in known]
+        wrong = np.flatnonzero(np.isin(integers(column.indices, len(column)), bad)) if bad else None
+        if wrong is not None and wrong.size:
+            row = int(wrong[0])
             raise InputError(
-                where, f"{name} {found[name][row].as_py()!r}", f"one of {', '.join(known)}",
-                row=row + 1,
-            )  # fmt: skip
-    return found
+                where, f"{name} {column[row].as_py()!r}", f"one of {', '.join(known)}", row=row + 1
+            )
+    return checked(where, found, table) if packed else found
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A text column as one dictionary array."""
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(whole, pa.ChunkedArray):
+        chunks = whole.chunks
+        whole = pa.concat_arrays(chunks) if chunks else pa.nulls(0, pa.string())
+    return whole if pa.types.is_dictionary(whole.type) else pc.dictionary_encode(whole)
 
 
 def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
@@ -146,21 +187,18 @@ def _columns(where: list[tuple[int, str]], table: pa.Table) -> Judgments:
         if name not in table.column_names:
             names[name] = pa.array([], pa.string())
             return np.full(n, -1, np.int32)
-        whole = (
-            table[name].unify_dictionaries().combine_chunks() if n else table[name].combine_chunks()
-        )
-        if isinstance(whole, pa.ChunkedArray):
-            whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.nulls(0, pa.string())
-        if not pa.types.is_dictionary(whole.type):
-            whole = pc.dictionary_encode(whole)
+        whole = _encoded(table[name])
         names[name] = whole.dictionary
-        return integers(whole.indices, n).astype(np.int32)
+        if whole.indices.null_count or whole.indices.type != pa.int32():
+            return integers(whole.indices, n).astype(np.int32)
+        return np.asarray(whole.indices)
 
     def known(name: str, options: tuple[str, ...]) -> Any:
         found = words(name)
+        own = names.pop(name).to_pylist()
         place = np.array(
-            [options.index(word) for word in names.pop(name).to_pylist()] or [0], np.int8
-        )
+            [options.index(word) if word in options else -1 for word in own] or [0], np.int8
+        )  # a dictionary may hold words that no row has
         return place[found]
 
     def short(name: str) -> Any:
@@ -175,7 +213,9 @@ def _columns(where: list[tuple[int, str]], table: pa.Table) -> Judgments:
         else Lists(np.zeros(n + 1, np.int64), np.zeros(n, np.bool_), pa.nulls(0, pa.string()))
     )
     relation = known("relation", schema.RELATIONS)
-    verdict, rung = known("verdict", schema.VERDICTS), known("rung", schema.RUNGS)
+    rung = known("rung", schema.RUNGS)
+    told = "verdict" in table.column_names
+    verdict = known("verdict", schema.VERDICTS) if told else np.full(n, -1, np.int8)
     case, judge, run, lang = words("case_id"), words("judge"), words("run"), words("lang")
     return Judgments(
         where, table, relation, verdict, rung, short("claim"), short("repeat"), case, judge, run,

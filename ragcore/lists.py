@@ -103,12 +103,26 @@ def lists_of(column: pa.ChunkedArray | pa.Array, rows: I64 | None = None) -> Lis
         n = len(chunked) if rows is None else rows.size
         return Lists(np.zeros(n + 1, np.int64), np.zeros(n, np.bool_), pa.nulls(0))
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
-        chunked = chunked.cast(pa.large_list(kind.value_type))  # views, lists of one size
+        parts = [as_lists(chunk) for chunk in chunked.chunks]
+        chunked = pa.chunked_array(parts, pa.large_list(kind.value_type))
     found = joined(chunked) if rows is None else taken(chunked, rows)
     counts = integers(pc.list_value_length(found), len(found), 0)
     offsets = np.zeros(len(found) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return Lists(offsets, np.asarray(found.is_valid()), plain(found.flatten()))
+
+
+def as_lists(array: pa.Array) -> pa.Array:
+    """A list array of any layout, views and lists of one size too, as a plain one.
+
+    Not by a cast: pyarrow 26 gives a view's last list a wrong end.
+    """
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        return array
+    offsets = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(integers(pc.list_value_length(array), len(array), 0), out=offsets[1:])
+    gone = array.is_null() if array.null_count else None
+    return pa.LargeListArray.from_arrays(arrow.numbers(offsets), array.flatten(), mask=gone)
 
 
 def entry_of(column: pa.ChunkedArray, key: str, rows: I64) -> Lists:
@@ -141,11 +155,13 @@ def integers(values: pa.Array | None, n: int, missing: int = -1) -> I64:
     """Integers as int64, `missing` where null; all of them if there is no array."""
     if values is None or pa.types.is_null(values.type):
         return np.full(n, missing, np.int64)
+    wide: Any = values
     if values.null_count:
-        values = values.fill_null(
-            0 if missing < 0 and pa.types.is_unsigned_integer(values.type) else missing
-        )
-    return np.asarray(values).astype(np.int64, copy=False)
+        if pa.types.is_integer(values.type) and values.type != pa.uint64():
+            wide = wide.cast(pa.int64())  # a narrow column need not have room for `missing`
+        unsigned = missing < 0 and pa.types.is_unsigned_integer(wide.type)
+        wide = wide.fill_null(0 if unsigned else missing)
+    return np.asarray(wide).astype(np.int64, copy=False)
 
 
 def doubles(values: pa.Array | None, n: int) -> F64:

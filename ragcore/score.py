@@ -25,7 +25,7 @@ from ragcore.measures.rankings import (
 from ragcore.results import RunScores
 from ragcore.scores import Scores
 from ragcore.scoring import COVERAGE, score_run
-from ragcore.suites import Suite, find_suite, judgements, open_suite
+from ragcore.suites import Suite, find_suite, has_chunks, judgements, open_suite
 from ragcore.threads import default_threads
 from ragcore_kernels import ranking as kernel
 
@@ -141,7 +141,7 @@ def score(
     if normalize_ids:
         from ragcore.normalise import nfc as form
     shared = _shared(opened, judgments, parsed)
-    labels, required = _labels(opened, qrels, parsed, codes, workers, float_grades, form)
+    labels, required = _labels(opened, qrels, parsed, codes, workers, float_grades, form, shared)
     for one in loaded:
         one.rows = form(one.rows)
     out: list[RunScores] = []
@@ -211,6 +211,7 @@ def _labels(
     threads: int,
     float_grades: bool,
     form: Callable[[Rows], Rows],
+    shared: Any,
 ) -> tuple[Labels, Labels | None]:
     """The judgements, and what is required (None if the suite does not say)."""
     if opened is None:
@@ -218,8 +219,6 @@ def _labels(
         if rows.n_rows == 0:
             raise InputError(rows.where, "no judged case", "at least one judgement")
         return labels_of_qrels(form(rows), codes), None
-    rows = judgements(opened)
-    assert rows is not None
     names = opened.cases.column_names
     n = opened.cases.num_rows
     langs = opened.cases["lang"].to_pylist() if "lang" in names else [None] * n
@@ -227,27 +226,40 @@ def _labels(
     status = np.array(
         [schema.DISPUTED if m in ("disputed", "stale") else schema.OK for m in marks], np.int8
     )
-    labels = labels_of_cases(form(rows), codes, langs, status)
-    if not any(one.definition.name == COVERAGE for one in parsed):
-        return labels, None
-    needed = judgements(opened, required=True)
-    if needed is None:
-        return labels, None
-    return labels, labels_of_cases(form(needed), codes, langs, status)
+
+    def made(required: bool) -> Labels | None:
+        given = judgements(opened, required)
+        if given is None:
+            return None
+        items, own = None, status
+        if shared is not None and shared.evidence is not None and not shared.evidence.by_ids:
+            from ragcore.measures.mapped import labelled
+
+            given, items, lost = labelled(opened, shared.evidence, shared.vocabulary, required)
+            own = np.where(lost, np.int8(schema.DISPUTED), status)
+        found = labels_of_cases(form(given), codes, langs, own)
+        found.items = items
+        return found
+
+    labels = made(False)
+    assert labels is not None
+    asked = any(one.definition.name == COVERAGE for one in parsed)
+    return labels, made(True) if asked else None
 
 
 def _shared(opened: Suite | None, judgments: Any, parsed: list[Measure]) -> Any:
-    """What layered measures share; None if none is asked for.
+    """What layered measures share, and labels that point at places; None if there is neither.
 
     Judgments are read even if no measure rests on them: what is wrong with them must show.
     """
     nothing = judgments is None or (isinstance(judgments, Sequence) and not len(judgments))
-    if nothing and not any(one.layered for one in parsed):
+    layered = any(one.layered for one in parsed)
+    if nothing and not layered and (opened is None or not has_chunks(opened)):
         return None
     from ragcore.judgments import read_judgments  # what plain rankings need not load
     from ragcore.measures.inputs import Shared
 
-    if nothing and opened is not None:
+    if nothing and layered and opened is not None:
         judgments = sorted((opened.path / "judgments").glob("*.arrow"))
         nothing = not judgments
     given = None if nothing else read_judgments(judgments)

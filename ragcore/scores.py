@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import audits, provenance, schema, summary
+from ragcore.aggregates import form_of
 from ragcore.errors import UsageError
 from ragcore.results import Audit, RunScores
 from ragcore.suites import Suite
@@ -80,7 +81,7 @@ class Scores:
 
     def _mean(self, run: RunScores, m: int) -> float:
         values = run.values[m]
-        if run.measures[m].aggregate == "micro":
+        if form_of(run.measures[m].aggregate).gather is not None:
             return summary.case_values(run, m).aggregate()[0]
         if not run.single:
             values = summary.case_values(run, m).values
@@ -140,6 +141,22 @@ class Scores:
         """
         rows = self.rows(by, level, registered)
         return self.signed(pa.Table.from_pylist(rows, schema=schema.SUMMARY))
+
+    def confusion(self, of: str = "final") -> pa.Table:
+        """Expected against found states, `confusion.CONFUSION`: so many traces of each pair.
+
+        Parameters
+        ----------
+        of : ``final`` or ``proposed``.
+
+        Raises
+        ------
+        UsageError
+            If no measure of traces was scored, or states are not there.
+        """
+        from ragcore.confusion import confusion_table
+
+        return confusion_table(self, of)
 
     def signed(self, table: pa.Table) -> pa.Table:
         """`table` with the record of what it rests on in its schema metadata."""

@@ -88,7 +88,14 @@ def score_run(
         spent |= limits.apply(source, rows, asked, got, policy["no_relevant"] == "zero")
         if not every:
             got = got[:, picked]
-        own, zero = _states(asked, got, base, source.top[picked], policy, source.unlabelled[picked])
+        state = base
+        if source is not hits:  # what is required may be stale where other labels are not
+            marks = np.zeros(judged.size, np.int8)
+            marks[judged] = source.labels.status[rankings.label_of[judged]]
+            state = np.where(base == schema.OK, marks[picked], base)
+        own, zero = _states(
+            asked, got, state, source.top[picked], policy, source.unlabelled[picked]
+        )
         states[group], values[group] = own, got
         for m, count in zip(group, zero.sum(1).tolist(), strict=True):
             if count:

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ragcore import schema
 from ragcore.columns import Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
 from ragcore.strings import Strings
+from ragcore_kernels.layout import I64
 from ragcore_kernels.ranking import BY_SCORE
 from ragcore_kernels.rows import SCORE_NONE
 
@@ -88,6 +90,11 @@ def pool_size(suite: Suite) -> int | None:
                 head = stream.read(8)
             return arrow.read_table(file, head).num_rows
     return None
+
+
+def has_chunks(suite: Suite) -> bool:
+    """Whether the suite's folder has a list of its chunks."""
+    return any((suite.path / f"chunks.{kind}").is_file() for kind in ("arrow", "parquet"))
 
 
 def _is_evidence(kind: pa.DataType) -> bool:
@@ -171,8 +178,10 @@ def judgements(suite: Suite, required: bool = False) -> Rows | None:
     grades: list[int] = []
     segments = np.zeros((len(lists), 3), np.int64)
     for row, items in enumerate(lists):
+        if not items:
+            continue
         best: dict[str, int] = {}
-        for item in items or ():
+        for item in items:
             key = item.get("chunk_id") or item.get("doc_id")
             if key is None:
                 raise InputError(where, "evidence without an id", "doc_id or chunk_id", row=row + 1)
@@ -192,15 +201,20 @@ def judgements(suite: Suite, required: bool = False) -> Rows | None:
         segments[row] = 0, len(ids), len(best)
         ids.extend(best)
         grades.extend(best.values())
-    column = arrow.texts(ids)
-    numbers = arrow.numbers(np.array(grades, np.int32))
+    return rows_of(suite, arrow.texts(ids), np.array(grades, np.int32), segments)
+
+
+def rows_of(suite: Suite, column: pa.Array, grades: NDArray[np.int32], segments: I64) -> Rows:
+    """Judgements of a suite's cases out of ids and grades; `segments` is one a row of `cases`."""
+    cases, where = suite.cases, str(suite.path / "cases.arrow")
+    numbers = arrow.numbers(grades)
     address = numbers.buffers()[1].address if len(numbers) else 0
     case_ids = arrow.as_ids(where, "case_id", cases["case_id"]).combine_chunks()
     if isinstance(case_ids, pa.ChunkedArray):
         case_ids = pa.concat_arrays(case_ids.chunks)
-    at = np.zeros((len(lists), 2), np.int64)
-    at[:, 1] = np.arange(len(lists))
+    at = np.zeros((len(segments), 2), np.int64)
+    at[:, 1] = np.arange(len(segments))
     return Rows(
         suite.name, where, Strings.of([column]), np.array([[SCORE_NONE, address]], np.int64),
-        BY_SCORE, segments, Strings.of([case_ids]), at, len(ids), keep=[numbers],
+        BY_SCORE, segments, Strings.of([case_ids]), at, len(column), keep=[numbers],
     )  # fmt: skip

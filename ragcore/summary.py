@@ -13,19 +13,22 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
-from ragcore.casewise import Groups, between, by_case, counts_of, pooled, reduce
+from ragcore.aggregates import GEOMETRIC_FLOOR, NO_INTERVAL, Parts, aggregate, form_of
+from ragcore.casewise import Groups, between, by_case, counts_of, reduce
 from ragcore.errors import UsageError
 from ragcore.measures.definitions import Measure
 from ragcore.results import RunScores
 from ragcore.threads import in_threads
 from ragcore_kernels.layout import F64, I64
-from ragcore_kernels.resample import Interval, exact_sum, exponential, mean_interval
+from ragcore_kernels.resample import Interval
+
+__all__ = [
+    "FEW_CASES", "GEOMETRIC_FLOOR", "NO_INTERVAL", "WHOLE", "CaseValues", "aggregate",
+    "case_values", "slices_of", "summarise",
+]  # fmt: skip
 
 WHOLE = "all"
 FEW_CASES = 10
-GEOMETRIC_FLOOR = 1e-5
-_HOW = {"sum": "total over cases", "geometric": "geometric mean", "micro": "pooled over cases"}
-NO_INTERVAL = Interval(math.nan, math.nan, "", 0.0)
 
 
 @dataclass
@@ -34,12 +37,12 @@ class CaseValues:
 
     Attributes
     ----------
-    how : how they become one number: mean, geometric, sum or micro.
+    how : how they become one number: the name of a form, see `aggregates.form_of`.
     values : of the cases that have one.
     counts : cases by state.
     differing, partial, n_cases : cases whose variants differ; cases with a value that lack it in
         some language or repeat; all cases.
-    parts : numerators and denominators of the values, for micro.
+    parts : what the form needs besides, see `aggregates.Form.gather`.
     spread : standard deviations between the repeats of a case in one language, and between cases;
         None where repeats do not differ.
     """
@@ -50,7 +53,7 @@ class CaseValues:
     differing: int
     partial: int
     n_cases: int
-    parts: tuple[F64, F64] | None = None
+    parts: Parts | None = None
     spread: tuple[float, float] | None = None
 
     def aggregate(self) -> tuple[float, float, float | None]:
@@ -58,20 +61,11 @@ class CaseValues:
         return aggregate(self.how, self.values, self.parts)
 
     def interval(self, level: float) -> Interval:
-        """Exact interval of the mean; without method where there is none.
+        """Exact interval of the number; without method where there is none.
 
         One case says nothing of how cases vary.
         """
-        if self.how == "sum" or self.values.size < 2:
-            return NO_INTERVAL
-        if self.parts is not None:
-            from ragcore_kernels.clusters import ratio_interval  # what few scores need
-
-            return ratio_interval(*self.parts, level) if self.parts[1].any() else NO_INTERVAL
-        if self.how == "geometric":
-            logs = np.log(np.maximum(self.values, GEOMETRIC_FLOOR))
-            return exponential(mean_interval(logs, level))
-        return mean_interval(self.values, level)
+        return form_of(self.how).interval(self.values, self.parts or (), level)
 
 
 def slices_of(run: RunScores, by: str) -> list[tuple[str, I64]]:
@@ -160,37 +154,13 @@ def case_values(run: RunScores, m: int, rankings: I64 | None = None) -> CaseValu
 
 def _cell(run: RunScores, m: int, rankings: I64 | None, groups: Groups, row: int) -> CaseValues:
     states, how = groups.states[row], run.measures[m].aggregate
+    gather = form_of(how).gather
     return CaseValues(
         how, groups.values[row][states == schema.OK], counts_of(states),
         int(groups.differing[row].sum()), int(groups.partial[row].sum()), groups.keys.size,
-        pooled(run, m, rankings) if how == "micro" else None,
+        gather(run, m, rankings) if gather is not None else None,
         between(run, m, rankings) if groups.differing[row].any() else None,
     )  # fmt: skip
-
-
-def aggregate(
-    how: str, values: F64, parts: tuple[F64, F64] | None = None
-) -> tuple[float, float, float | None]:
-    """(mean, numerator, denominator) of case values, sums correctly rounded.
-
-    `how` is "mean", "geometric" (numerator = sum of logarithms), "sum" (no denominator), or
-    "micro", which takes `parts`: numerators and denominators of the cases.
-    """
-    if how == "sum":
-        total = exact_sum(values) if values.size else 0.0
-        return total, total, None
-    if values.size == 0:
-        return math.nan, 0.0, 0.0
-    if how == "micro" and parts is not None:
-        over, under = exact_sum(parts[0]), exact_sum(parts[1])
-        return over / under if under else math.nan, over, under
-    if how == "geometric":
-        logs = exact_sum(np.log(np.maximum(values, GEOMETRIC_FLOOR)))
-        return math.exp(logs / values.size), logs, float(values.size)
-    total = exact_sum(values)
-    # Two roundings, of the sum and here, must not move the mean of equal values.
-    mean = min(max(total / values.size, float(values.min())), float(values.max()))
-    return mean, total, float(values.size)
 
 
 def summarise(
@@ -239,29 +209,33 @@ def _row(run: RunScores, name: str, m: int, cell: CaseValues, interval: Interval
         "numerator": numerator,
         "denominator": denominator,
         "mean": None if math.isnan(mean) else mean,
-        "ci_low": None if not interval.method else interval.low,
-        "ci_high": None if not interval.method else interval.high,
+        "ci_low": None if math.isnan(interval.low) else interval.low,
+        "ci_high": None if math.isnan(interval.high) else interval.high,
         "ci_method": interval.method or None,
-        "note": "; ".join(_notes(run, name, one, cell)) or None,
+        "note": "; ".join(_notes(run, name, one, cell, interval)) or None,
     }
 
 
-def _notes(run: RunScores, name: str, one: Measure, cell: CaseValues) -> list[str]:
-    notes = []
+def _notes(
+    run: RunScores, name: str, one: Measure, cell: CaseValues, interval: Interval
+) -> list[str]:
+    notes, form = [], form_of(one.aggregate)
     if zeroed := run.zeroed.get(one.text) if name == WHOLE else None:
         notes.append(f"{zeroed} without a relevant document count 0")
     if cell.partial:
         notes.append(f"{cell.partial} lack a value in some language or repeat")
-    if cell.differing:
+    if cell.differing and form.paired:
         notes.append(f"{cell.differing} differ between variants")
         if cell.spread:
             notes.append("sd {:.4f} between repeats, {:.4f} between cases".format(*cell.spread))
-    if one.aggregate != "mean":
-        notes.append(_HOW[one.aggregate])
+    if form.note:
+        notes.append(form.note)
+    if form.remarks is not None:
+        notes += form.remarks(cell.parts or (), interval, cell.counts["ok"])
     n = cell.counts["ok"]
     if name != WHOLE and n < FEW_CASES:
         notes.append("descriptive: fewer than 10 cases")
-    if one.aggregate == "sum" or n == 0:
+    if one.aggregate in ("sum", "total") or n == 0 or not form.paired:
         return notes
     if n == 1:
         notes.append("n=1: no interval")

@@ -93,6 +93,23 @@ def bigrams(run: str) -> list[str]:
     return [a + b for a, b in pairwise(units)]
 
 
+def pieces(word: str) -> list[str]:
+    """`word` cut so that each character of an unspaced script, with its marks, stands alone.
+
+    `word` is folded and without spaces; nothing of it is lost.
+    """
+    if word.isascii():
+        return [word] if word else []
+    return _patterns().piece.findall(word)
+
+
+def close_up(text: str) -> str:
+    """Folded `text` without the spaces beside characters of unspaced scripts: they part nothing."""
+    if text.isascii():
+        return text
+    return _patterns().after.sub(r"\1", _patterns().before.sub("", text))
+
+
 def has_unspaced(text: str) -> bool:
     """Whether `text` holds a character of a script that is written without spaces."""
     return not text.isascii() and _patterns().unspaced.search(fold(text)) is not None
@@ -121,6 +138,9 @@ class _Patterns:
         self.any_word = re.compile(f"[^\\W_](?:[^\\W_]+|{mark})*")
         self.either = re.compile(f"({word})|((?:{unit})+)")
         self.unit = re.compile(unit)
+        self.piece = re.compile(f"{unit}|[^{_UNSPACED}]+")
+        self.before = re.compile(f" +(?=[{_UNSPACED}])")
+        self.after = re.compile(f"({unit}) +")
         self.han = re.compile(f"({han})|((?:(?![{_HAN}]){unit})+)")
 
 

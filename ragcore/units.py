@@ -17,7 +17,7 @@ import pyarrow as pa
 from ragcore.errors import InputError
 from ragcore.formats import arrow
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists, integers, joined, lists_of, plain
+from ragcore.lists import Lists, integers, joined, lists_of, plain, rows_of
 from ragcore_kernels.layout import I64
 
 FOREVER = 2**31 - 1
@@ -137,18 +137,23 @@ class Vocabulary:
         """Codes of ids, -1 where null; `n` of them if there is no array."""
         if ids is None or pa.types.is_null(ids.type):
             return np.full(n if ids is None else len(ids), -1, np.int64)
-        texts = plain(ids).cast(pa.large_string())
-        found = pc.index_in(texts, value_set=self.known)
-        fresh = pc.and_(pc.is_null(found), pc.is_valid(texts))
+        coded = ids if pa.types.is_dictionary(ids.type) else pc.dictionary_encode(plain(ids))
+        words = plain(coded.dictionary).cast(pa.large_string())  # few of them, even of many ids
+        places = pc.index_in(words, value_set=self.known)
+        fresh = pc.and_(pc.is_null(places), pc.is_valid(words))
         if pc.any(fresh).as_py():
-            more = texts.filter(fresh).unique()
-            self.known = pa.concat_arrays([self.known, more])
-            found = pc.index_in(texts, value_set=self.known)
-        return integers(found, len(texts))
+            self.known = pa.concat_arrays([self.known, words.filter(fresh).unique()])
+            places = pc.index_in(words, value_set=self.known)
+        found = np.append(integers(places, len(words)), -1)  # the last for nulls
+        return found[integers(coded.indices, len(coded))]
 
     def name(self, code: int) -> str:
         """The id behind a code."""
         return self.known[code].as_py()
+
+    def names(self, codes: I64) -> pa.Array:
+        """The ids behind codes."""
+        return self.known.take(rows_of(codes))
 
 
 def chunks_of(path: Path) -> Chunks | None:

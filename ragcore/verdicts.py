@@ -6,7 +6,9 @@ Adjudicated beats all, then the highest rung, then the declared judge; equals th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,9 @@ from ragcore.errors import InputError
 from ragcore.formats.compute import pc
 from ragcore.judgments import Judgments
 from ragcore.lists import integers
+from ragcore.threads import run_split
 from ragcore.units import Vocabulary
+from ragcore_kernels import verdict_lists
 from ragcore_kernels import verdicts as kernel
 from ragcore_kernels.layout import I64
 
@@ -62,14 +66,30 @@ class Cells:
         """(n_cells,) bool: the verdict is yes."""
         return self.verdict == kernel.YES
 
+    @cached_property
+    def summary(self) -> Any:
+        """(n, 2) int8, `ragcore_kernels.verdicts.summarise` of each ranking."""
+        out = np.empty((self.offsets.size - 1, 2), np.int8)
+
+        def work(begin: int, end: int) -> None:
+            kernel.summarise(begin, end, self.offsets, self.verdict, self.rank, out)
+
+        run_split(work, len(out), 1)
+        return out
+
     def states(self) -> Any:
         """(n,) int8, state of a value that needs every cell of a ranking: the worst of them."""
-        worst = np.zeros(self.offsets.size - 1, np.int8)
-        for reason, state in STATE_OF.items():
-            hit = np.flatnonzero(self.verdict == reason)
-            owner = np.searchsorted(self.offsets, hit, side="right") - 1
-            np.maximum.at(worst, owner, np.int8(state))
-        return worst
+        return _WORST[self.summary[:, 0]]
+
+    def lowest(self) -> Any:
+        """(n,) int8, the lowest rung of the verdicts of a ranking, -1 where it has none."""
+        return self.summary[:, 1]
+
+
+_WORST = np.array(
+    [max([STATE_OF[-1 - b] for b in range(4) if reasons >> b & 1] or [0]) for reasons in range(16)],
+    np.int8,
+)
 
 
 @dataclass
@@ -94,6 +114,46 @@ class Matching:
     needed: Any
 
 
+@dataclass
+class _Side:
+    """Judgments of one form, plain or packed, and their codes brought to those of the rankings."""
+
+    given: Judgments
+    unit: I64
+    case_code: I64
+    lang_code: I64
+    own_run: int
+    rank: Any
+
+
+def _side(
+    given: Judgments, match: Matching, vocabulary: Vocabulary, langs: dict[str | None, int],
+    declared: str,
+) -> _Side:  # fmt: skip
+    names = given.names
+    places = integers(
+        pc.index_in(names["case"].cast(pa.large_string()), value_set=match.case_ids),
+        len(names["case"]),
+    )
+    lang_code = [langs.get(word, -1) for word in names["lang"].to_pylist()]
+    own, judge = names["run"].index(match.run).as_py(), names["judge"].index(declared).as_py()
+    rank = kernel.rank_of(given.adjudicated, given.rung, (given.judge == judge) & (judge >= 0))
+    return _Side(
+        given, vocabulary.codes(given.evidence.items),
+        np.append(match.case_codes, -1)[places],  # the last for what is unknown
+        np.array(lang_code or [-1], np.int64), own if own >= 0 else -2, rank,
+    )  # fmt: skip
+
+
+def _numbers(values: list[Any] | None, n: int, code: Callable[[Any], int]) -> I64:
+    if values is None:
+        return np.full(n, -1, np.int64)
+    known = {value: code(value) for value in set(values)}
+    if len(known) == 1:
+        return np.full(n, *known.values(), np.int64)
+    return np.fromiter((known[value] for value in values), np.int64, n)
+
+
 class Verdicts:
     """The verdicts on one run.
 
@@ -115,42 +175,32 @@ class Verdicts:
         self.judgments, self.match = judgments, match
         self.counts = np.zeros(kernel.COUNTS, np.int64)
         self.taken_back = 0
-        self._made: dict[tuple[str, int, int], Cells] = {}
+        self._made: dict[tuple[str, int, int], tuple[tuple[I64, ...], Cells]] = {}
+        self._sides: list[_Side] = []
         if judgments is None:
             return
-        n = match.case_of.size
-        self._unit = vocabulary.codes(judgments.evidence.items)
-        names = judgments.names
-        places = integers(
-            pc.index_in(names["case"].cast(pa.large_string()), value_set=match.case_ids),
-            len(names["case"]),
-        )
-        self._case_code = np.append(match.case_codes, -1)[places]  # the last for what is unknown
         langs: dict[str | None, int] = {None: -1}
         for word in match.lang or ():
-            langs.setdefault(word, len(langs))
-        lang_code = [langs.get(word, -1) for word in names["lang"].to_pylist()]
-        self._lang_code = np.array(lang_code or [-1], np.int64)
-        own, judge = names["run"].index(match.run).as_py(), names["judge"].index(declared).as_py()
-        self._own_run = own if own >= 0 else -2
+            if word not in langs:
+                langs[word] = len(langs)
+        plain = _side(judgments, match, vocabulary, langs, declared)
+        self._sides = [plain] if len(judgments) else []
+        if judgments.packed is not None:
+            self._sides.append(_side(judgments.packed, match, vocabulary, langs, declared))
+        self._unit, self._rank = plain.unit, plain.rank
+        self._case_code, self._lang_code = plain.case_code, plain.lang_code
+        self._own_run = plain.own_run
         self._members = np.argsort(match.case_of, kind="stable").astype(np.int64)
         top = max(match.case_codes.max(initial=-1), match.case_of.max(initial=-1)) + 1
         counts = np.bincount(match.case_of, minlength=int(top))
         self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self._langs = np.array(
-            [-1] * n if match.lang is None else [langs[w] for w in match.lang], np.int64
-        )
-        repeats = match.repeat or [None] * n
-        self._repeats = np.array([-1 if r is None else r for r in repeats], np.int64)
-        self._rank = kernel.rank_of(
-            judgments.adjudicated, judgments.rung.astype(np.int64),
-            (judgments.judge == judge) & (judge >= 0),
-        )  # fmt: skip
+        self._langs = _numbers(match.lang, match.case_of.size, langs.__getitem__)
+        self._repeats = _numbers(match.repeat, match.case_of.size, lambda r: -1 if r is None else r)
 
     def has(self, relation: str) -> bool:
         """Whether any verdict was given on a relation, of whatever run or case."""
         wanted = schema.RELATIONS.index(relation)
-        return self.judgments is not None and bool((self.judgments.relation == wanted).any())
+        return any(bool((side.given.relation == wanted).any()) for side in self._sides)
 
     def whole(self, relation: str) -> Cells:
         """One cell a ranking."""
@@ -184,32 +234,125 @@ class Verdicts:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return self._cells(relation, kernel.PAIRS, claims, shown, units, offsets)
 
+    def matches(self, relation: str, claims: I64) -> tuple[I64, I64]:
+        """Verdicts of one relation and the rankings that each is on, pair by pair.
+
+        For those who look at the chunks that a verdict was given themselves; `resolve` settles
+        what several say.
+
+        Parameters
+        ----------
+        claims : (n + 1,) offsets of the claims of each ranking, which a verdict's claim must be
+            one of; a null claim is the whole answer.
+
+        Raises
+        ------
+        InputError
+            If a verdict is on a claim that its answer has not.
+        """
+        given = self.judgments
+        if given is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        rows = np.flatnonzero(given.relation == schema.RELATIONS.index(relation))
+        ours = (given.run[rows] < 0) | (given.run[rows] == self._own_run)
+        code = self._case_code[given.case[rows]]
+        top = self._starts.size - 1
+        sizes = np.where((code >= 0) & (code < top), np.append(np.diff(self._starts), 0)[code], 0)
+        self.counts[kernel.OTHER_RUN] += int((~ours).sum())
+        self.counts[kernel.UNKNOWN_CASE] += int((ours & (sizes == 0)).sum())
+        sizes = np.where(ours, sizes, 0)
+        row = np.repeat(np.arange(rows.size), sizes)
+        within = np.arange(row.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        ranking = self._members[self._starts[code[row]] + within]
+        row = rows[row]
+        lang, repeat = self._lang_code[given.lang[row]], given.repeat[row].astype(np.int64)
+        own, nth = self._langs[ranking], self._repeats[ranking]
+        kept = (given.lang[row] < 0) | (own < 0) | (lang == own)
+        kept &= (repeat < 0) | (nth < 0) | (repeat == nth)
+        lost = np.setdiff1d(row, row[kept]).size
+        self.counts[kernel.OTHER_VARIANT] += lost
+        row, ranking = row[kept], ranking[kept]
+        bad = (given.claim[row] >= np.diff(claims)[ranking]) | (given.claim[row] < -1)
+        if bad.any():
+            raise self._bad_claim(relation, int(row[bad].min()), claims)
+        self.counts[kernel.MATCHED] += row.size
+        return row, ranking
+
+    def resolve(self, row: I64, key: I64, ranking: I64, n: int) -> tuple[Any, Any]:
+        """One verdict a key out of those that `matches` gave: `verdict` and `rank` as in `Cells`.
+
+        Parameters
+        ----------
+        row, key, ranking : the verdicts, the key of each from 0 to n - 1, and its ranking.
+        """
+        cells, ranks = np.full(n, kernel.MISSING, np.int8), np.full(n, -1, np.int8)
+        given = self.judgments
+        if given is None or not row.size:
+            return cells, ranks
+        said, rank = given.verdict[row], self._rank[row]
+        real = said != kernel.ERROR
+        cells[key[~real]], ranks[key[~real]] = kernel.FAILED, kernel.ONLY_ERRORS
+        np.maximum.at(ranks, key[real], rank[real])
+        top = real & (rank == ranks[key])
+        low, high = np.full(n, 127, np.int8), np.full(n, -1, np.int8)
+        np.minimum.at(low, key[top], said[top])
+        np.maximum.at(high, key[top], said[top])
+        settled = (low == high) & (low != kernel.UNCLEAR)
+        judged = high >= 0
+        cells[judged] = np.where(settled, low, kernel.DISPUTED)[judged]
+        needed = np.zeros(n, np.int8)
+        needed[key] = self.match.needed[ranking]
+        below = (cells >= 0) & (kernel.rung_of(ranks) < needed)
+        cells[below] = kernel.LOW_RUNG
+        self.taken_back += int(below.sum())
+        return cells, ranks
+
+    def units_of(self, rows: I64) -> tuple[I64, I64]:
+        """Codes of the chunks that verdicts were given: (n + 1,) offsets, and flat."""
+        given = self.judgments
+        assert given is not None
+        sizes = np.diff(given.evidence.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        first = np.repeat(given.evidence.offsets[:-1][rows] - offsets[:-1], sizes)
+        return offsets, self._unit[first + np.arange(first.size)]
+
     def _cells(
         self, relation: str, mode: int, claims: I64, shown: I64, units: I64, offsets: I64
     ) -> Cells:
         key = (relation, mode, int(offsets[-1]))
-        if key in self._made and (self._made[key].offsets == offsets).all():
-            return self._made[key]
+        layout = (claims, shown, units)
+        if key in self._made:
+            made, found = self._made[key]
+            pairs = zip(made, layout, strict=True)
+            if all(a is b or np.array_equal(a, b) for a, b in pairs):
+                return found
         n_cells = int(offsets[-1])
         cells = np.full(n_cells, kernel.MISSING, np.int8)
         ranks = np.full(n_cells, kernel.NO_VERDICT, np.int8)
-        given = self.judgments
-        if given is not None and n_cells:
-            counts = np.zeros(kernel.COUNTS, np.int64)
+        for side in self._sides if n_cells else ():
+            given, packed = side.given, side.given.offsets is not None
+            counts = np.zeros(kernel.COUNTS + 1, np.int64)
             counts[kernel.BAD_ROW] = -1
-            kernel.settle(
+            many = (given.offsets, given.values) if packed else ()
+            own = () if packed else (given.claim, given.verdict)
+            put: Any = verdict_lists.unfold if packed else kernel.settle
+            put(
                 0, len(given), schema.RELATIONS.index(relation), mode, given.relation,
-                given.case, given.lang, given.run, given.repeat,
-                given.claim, given.verdict, self._rank, given.evidence.offsets, self._unit,
-                self._case_code, self._lang_code, self._own_run, self._starts, self._members,
-                self._langs, self._repeats, claims, shown, units, offsets, cells, ranks, counts,
+                given.case, given.lang, given.run, given.repeat, *own, side.rank, *many,
+                given.evidence.offsets, side.unit, side.case_code, side.lang_code, side.own_run,
+                self._starts, self._members, self._langs, self._repeats, claims, shown, units,
+                offsets, cells, ranks, counts,
             )  # fmt: skip
+            if counts[kernel.BAD_CLAIM] and packed:
+                raise self._bad_list(given, relation, counts, claims, shown, mode)
             if counts[kernel.BAD_CLAIM]:
                 raise self._bad_claim(relation, int(counts[kernel.BAD_ROW]), claims)
-            self.counts += counts
+            self.counts += counts[: kernel.COUNTS]
+        if self._sides and n_cells:
             self.taken_back += kernel.hold_to_rung(offsets, self.match.needed, ranks, cells)
-        self._made[key] = Cells(offsets, cells, ranks)
-        return self._made[key]
+        found = Cells(offsets, cells, ranks)
+        self._made[key] = layout, found
+        return found
 
     def _bad_claim(self, relation: str, row: int, claims: I64) -> InputError:
         given = self.judgments
@@ -225,10 +368,31 @@ class Verdicts:
             "claims are numbered from 0, in the order of the column `claims`", row=line,
         )  # fmt: skip
 
+    @staticmethod
+    def _bad_list(
+        given: Judgments, relation: str, counts: I64, claims: I64, shown: I64, mode: int
+    ) -> InputError:
+        row, ranking = int(counts[kernel.BAD_ROW]), int(counts[verdict_lists.BAD_RANKING])
+        where, line = given.place(row)
+        name = given.names["case"][int(given.case[row])].as_py()
+        n = int(claims[ranking + 1] - claims[ranking])
+        chunks = int(given.evidence.counts[row]) or int(shown[ranking + 1] - shown[ranking])
+        found = int(given.offsets[row + 1] - given.offsets[row])
+        wanted = {
+            kernel.WHOLE: "1", kernel.CLAIMS: f"{n}, one for each claim",
+            kernel.UNITS: f"{chunks}, one for each chunk",
+            kernel.PAIRS: f"{n * chunks}, one for each of {n} claims x {chunks} chunks",
+        }  # fmt: skip
+        return InputError(
+            where, f"{found} verdicts on case {name!r}, relation {relation}", wanted[mode],
+            "claims in the order of the column `claims`; chunks as `evidence` names them, else in "
+            "the order of the context", row=line,
+        )  # fmt: skip
+
     def audit(self) -> dict[str, int]:
         """What became of the verdicts that were looked for, by name; zeros left out."""
         found: dict[str, int] = dict(zip(COUNTED, self.counts.tolist(), strict=False))
-        cells = [c.verdict for c in self._made.values()]
+        cells = [c.verdict for _, c in self._made.values()]
         found["items disputed"] = sum(int((c == kernel.DISPUTED).sum()) for c in cells)
         found["items with errors alone"] = sum(int((c == kernel.FAILED).sum()) for c in cells)
         found["items judged below the required rung"] = int(self.taken_back)

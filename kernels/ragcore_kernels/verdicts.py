@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragcore_kernels._jit import kernel
+import numpy as np
+
+from ragcore_kernels._jit import inline, kernel
 from ragcore_kernels.layout import I64
 
 YES, PARTIAL, NO, CONTRADICTS, UNCLEAR, ERROR = range(6)
@@ -19,6 +21,44 @@ UNKNOWN_CASE, OTHER_RUN, OTHER_VARIANT, NOT_SHOWN, SEVERAL, MATCHED, BAD_CLAIM, 
 COUNTS = 8
 NO_VERDICT, ONLY_ERRORS = -1, 0
 """Ranks of cells; a verdict's own are `rank_of`, from 1."""
+
+
+@inline
+def apart(lang: int, code: int, own_lang: int, repeat: int, own_repeat: int) -> bool:
+    """Whether a verdict speaks of another language or repeat than a ranking's.
+
+    Parameters
+    ----------
+    lang, repeat : of the verdict, -1 if it speaks of all.
+    code : its language as the rankings number them.
+    own_lang, own_repeat : of the ranking, -1 if it does not say.
+    """
+    if lang >= 0 and own_lang >= 0 and code != own_lang:
+        return True
+    return repeat >= 0 and own_repeat >= 0 and repeat != own_repeat
+
+
+@inline
+def put(at: int, verdict: int, rank: int, cells: Any, ranks: Any) -> None:
+    """One verdict into one cell.
+
+    Parameters
+    ----------
+    at : the cell.
+    verdict, rank : what was said, and how much it counts, as `rank_of` makes it.
+    cells, ranks : int8, in and out: verdict or reason, and its rank.
+    """
+    if verdict == ERROR:
+        if ranks[at] == NO_VERDICT:
+            ranks[at] = ONLY_ERRORS
+            cells[at] = FAILED
+        return
+    said = DISPUTED if verdict == UNCLEAR else verdict
+    if rank > ranks[at]:
+        ranks[at] = rank
+        cells[at] = said
+    elif rank == ranks[at] and cells[at] != said:
+        cells[at] = DISPUTED
 
 
 @kernel
@@ -46,8 +86,8 @@ def settle(
     starts, members : rankings of each case.
     langs, repeats : (n_rankings,), code and number, -1 where null.
     claims : (n_rankings + 1,) offsets of claims.
-    shown, units : (n_rankings + 1,) and flat, the units of each ranking; of a unit that stands
-        twice the first place counts.
+    shown, units : (n_rankings + 1,) and flat, the units of each ranking; a verdict on a unit that
+        stands twice holds for both places.
     offsets : (n_rankings + 1,) of the cells.
     cells, ranks : int8, in and out: verdict or reason, and its rank.
     counts : (8,), added to; `BAD_ROW` is to be -1 at first.
@@ -68,9 +108,8 @@ def settle(
         met = False
         for k in range(starts[code], starts[code + 1]):
             r = members[k]
-            if lang[row] >= 0 and langs[r] >= 0 and lang_code[lang[row]] != langs[r]:
-                continue
-            if repeat[row] >= 0 and repeats[r] >= 0 and repeat[row] != repeats[r]:
+            spoken = lang_code[lang[row]] if lang[row] >= 0 else -1
+            if apart(lang[row], spoken, langs[r], repeat[row], repeats[r]):
                 continue
             met = True
             at = offsets[r]
@@ -82,28 +121,16 @@ def settle(
                     continue
                 width = shown[r + 1] - shown[r] if mode == PAIRS else 1
                 at += claim[row] * width
-            if mode >= UNITS:
-                place = shown[r]
-                while place < shown[r + 1] and units[place] != unit[evidence[row]]:
-                    place += 1
-                if place == shown[r + 1]:
-                    counts[NOT_SHOWN] += 1
-                    continue
-                at += place - shown[r]
-            counts[MATCHED] += 1
-            said = verdict[row]
-            if said == ERROR:
-                if ranks[at] == NO_VERDICT:
-                    ranks[at] = ONLY_ERRORS
-                    cells[at] = FAILED
+            if mode < UNITS:
+                counts[MATCHED] += 1
+                put(at, verdict[row], rank[row], cells, ranks)
                 continue
-            if said == UNCLEAR:
-                said = DISPUTED
-            if rank[row] > ranks[at]:
-                ranks[at] = rank[row]
-                cells[at] = said
-            elif rank[row] == ranks[at] and cells[at] != said:
-                cells[at] = DISPUTED
+            found = 0
+            for place in range(shown[r], shown[r + 1]):
+                if units[place] == unit[evidence[row]]:
+                    found = 1
+                    put(at + place - shown[r], verdict[row], rank[row], cells, ranks)
+            counts[MATCHED if found else NOT_SHOWN] += 1
         if not met:
             counts[OTHER_VARIANT] += 1
 
@@ -137,10 +164,34 @@ def rank_of(adjudicated: Any, rung: Any, declared: Any) -> Any:
     adjudicated, declared : bool, whether a verdict settles a dispute; is the declared judge's.
     rung : place on the ladder, from 0.
     """
-    return (adjudicated * 16 + rung * 2 + declared + 1).astype("int8")
+    out = rung.astype(np.int8) * np.int8(2) + np.int8(1)
+    return out + np.int8(16) * adjudicated.astype(np.int8) + declared.astype(np.int8)
 
 
 def rung_of(ranks: Any) -> Any:
     """Rung of the verdicts that `ranks` are of; -1 where there is none."""
-    found = ((ranks.astype("int64") - 1) & 15) >> 1
-    return (found * (ranks > 0) - (ranks <= 0)).astype("int8")
+    found = ((ranks - np.int8(1)) & np.int8(15)) >> np.int8(1)
+    return np.where(ranks > 0, found, np.int8(-1))
+
+
+@kernel
+def summarise(begin: int, end: int, offsets: I64, cells: Any, ranks: Any, out: Any) -> None:
+    """Of each ranking the reasons among its cells, and the lowest rank of a verdict.
+
+    Parameters
+    ----------
+    begin, end : rankings to do.
+    offsets : (n_rankings + 1,) of the cells.
+    cells, ranks : int8, as `settle` leaves them.
+    out : (n_rankings, 2) int8, filled: a bit for each reason, 1 << (-1 - reason), 0 without any;
+        the lowest rung of a verdict, -1 without any.
+    """
+    for r in range(begin, end):
+        reasons, lowest = np.int8(0), np.int8(127)
+        for at in range(offsets[r], offsets[r + 1]):
+            if cells[at] < 0:
+                reasons |= np.int8(1 << (-1 - cells[at]))
+            if ranks[at] > 0:
+                lowest = min(lowest, np.int8(((ranks[at] - 1) & 15) >> 1))
+        out[r, 0] = reasons
+        out[r, 1] = lowest if lowest < 127 else -1

@@ -1,6 +1,18 @@
 """The command line: parse, call, print. Data to stdout, everything else to stderr."""
 
-from ragcore.cli import auditing, fusing, indexing, judging, others, scoring, searching
+from ragcore.cli import (
+    auditing,
+    diagnosing,
+    fusing,
+    indexing,
+    judging,
+    others,
+    scoring,
+    searching,
+)
 from ragcore.cli.shared import main
 
-__all__ = ["auditing", "fusing", "indexing", "judging", "main", "others", "scoring", "searching"]
+__all__ = [
+    "auditing", "diagnosing", "fusing", "indexing", "judging", "main", "others", "scoring",
+    "searching",
+]  # fmt: skip

@@ -12,16 +12,24 @@ from ragcore.cli.shared import FOR_PEOPLE, emit, main, output_options
 
 
 @main.command()
-@click.argument("measure", required=False)
-def explain(measure: str | None) -> None:
+@click.argument("measure", required=False, metavar="[MEASURE | SCORES CASE]")
+@click.argument("case", required=False, metavar="")
+def explain(measure: str | None, case: str | None) -> None:
     """Say what MEASURE is: formula, when it is not applicable, needs, source, other names.
 
-    Without MEASURE, list them all.
+    Without MEASURE, list them all. With a file of SCORES and a CASE, say why the case got its
+    scores: the arithmetic, layer by layer, and the first layer that fails.
 
     \b
     Example:
       ragcore explain nDCG@10
+      ragcore explain scores.arrow stale-premise
     """
+    if measure is not None and case is not None:
+        from ragcore.explain_case import explain_case
+
+        click.echo(explain_case(measure, case))
+        return
     from ragcore.explain import explain_measure, list_measures
     from ragcore.measures import registry
 

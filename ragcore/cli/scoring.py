@@ -98,8 +98,10 @@ _GATES = (
     click.option(
         "--gate", "gates", multiple=True, metavar="EXPR",
         help="Fail with exit status 1 unless this holds: 'nDCG@10 >= 0.4', "
-        "'R@5[lang=zh].ci_low >= 0.9', 'delta(R@5).ci_low > -0.01', 'Unjudged@5.count == 0'; may "
-        "be repeated.",
+        "'R@5[lang=zh].ci_low >= 0.9', 'delta(R@5).ci_low > -0.01', 'Unjudged@5.count == 0'; "
+        "'hard': no single trace shows an unauthorised, forbidden or deleted unit, a prohibited "
+        "effect or claim, a fabricated or invalid citation, an answer where none may be given, or "
+        "an unsupported high-stakes claim; one of them: 'hard.fabricated == 0'; may be repeated.",
     ),
     click.option(
         "--plan", type=click.Path(path_type=Path),
@@ -313,5 +315,5 @@ def _finish(results: list[Any], form: str, output: Path | None) -> None:
     text = report.gate_table(results, "md" if form == "md" else "table")
     to_stdout = form in FOR_PEOPLE and output is None
     say(text, not to_stdout)
-    if any(result.status != "pass" for result in results):
+    if not all(result.met for result in results):
         sys.exit(1)

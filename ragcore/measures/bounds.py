@@ -83,6 +83,11 @@ def apply(hits: Hits, rows: Rows, measures: Sequence[Measure], values: F64, zero
     ties = [m for m, one in enumerate(measures) if one.params.get("ties")]
     holes = [m for m, one in enumerate(measures) if one.params.get("holes") == "best"]
     spent: set[str] = set()
+    if hits.labels.items is not None and (ties or holes):
+        raise UsageError(
+            f"measure {measures[(ties or holes)[0]].text!r}: no bound where chunks hold several "
+            "items of evidence, or items lie in several chunks"
+        )
     if ties:
         got = over_ties(hits, rows, [measures[m] for m in ties])
         for m, own in zip(ties, got, strict=True):

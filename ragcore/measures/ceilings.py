@@ -38,8 +38,14 @@ def ceilings(measures: list[Measure], hits: Hits) -> F64:
         if name not in ("P", "R", "AP", "RBP", "ERR"):
             continue
         if one.rel not in relevant:
-            relevant[one.rel] = _relevant(hits, one.rel)
+            relevant[one.rel] = (
+                _relevant(hits, one.rel)
+                if hits.labels.items is None
+                else hits.labels.items.useful(one.rel)[hits.rankings.label_of]
+            )
         deep = min(d for d in (one.k, hits.options.max_depth, 1 << 40) if d > 0)
+        if hits.labels.items is not None and name in ("R", "AP"):
+            continue  # one chunk may hold several items: 1 is the only bound that is easily had
         seen = np.minimum(relevant[one.rel], deep).astype(np.float64)
         if name == "P" and one.k:
             out[m] = seen / one.k
@@ -55,16 +61,10 @@ def ceilings(measures: list[Measure], hits: Hits) -> F64:
 def _groups(hits: Hits) -> tuple[I64, I64]:
     """Where the judged grades of each ranking begin, and how many there are; falling grades."""
     labels = hits.rankings.label_of
-    offsets = hits.labels.row_offsets
+    offsets = hits.ideal_offsets
     starts = np.where(labels >= 0, offsets[labels], 0)
-    sizes = np.where(labels >= 0, hits.stats[:, _n_judged()], 0)
+    sizes = np.where(labels >= 0, hits.judged_counts, 0)
     return starts, sizes
-
-
-def _n_judged() -> int:
-    from ragcore_kernels.ranking import N_JUDGED
-
-    return N_JUDGED
 
 
 def _relevant(hits: Hits, rel: int) -> I64:

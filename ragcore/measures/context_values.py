@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from ragcore import schema
+from ragcore.evidence import Evidence
+from ragcore.formats import arrow
+from ragcore.lists import integers
+from ragcore.measures import claims_values, trace_values
 from ragcore.measures.definitions import Measure
-from ragcore.measures.inputs import NO_COLUMN, NOT_REQUIRED, Column, Inputs, missing
+from ragcore.measures.inputs import NO_COLUMN, NOT_RECORDED, NOT_REQUIRED, Column, Inputs, missing
+from ragcore.measures.packed_spans import intact_items, packed_spans
 from ragcore.measures.reached import items_of, places, shares
-
-_REFUSED = schema.CONTEXT_STATES.index("budget_refused")
+from ragcore.measures.shown import refused, shown_of
+from ragcore.nested import LIST_NAMES
+from ragcore_kernels.layout import F64
 
 
 def coverage(inputs: Inputs, measure: Measure) -> Column:
@@ -17,16 +26,83 @@ def coverage(inputs: Inputs, measure: Measure) -> Column:
     evidence = inputs.evidence
     if evidence is None or not inputs.has_trace("context"):
         return missing(inputs, NO_COLUMN)
+    over, under = _covered(inputs, evidence)
+    return Column(over, under, inputs.states(shown_of(inputs).recorded), {schema.NA: NOT_REQUIRED})
+
+
+def _counted(inputs: Inputs, evidence: Evidence) -> Any:
+    """Flat over the items of each ranking: required, and still to be found where labelled."""
+    at = items_of(inputs, evidence).at
+    return evidence.required[at] & ~evidence.stale[at]
+
+
+def _covered(inputs: Inputs, evidence: Evidence) -> tuple[F64, F64]:
+    """(n,), required items in the context, and required items."""
     lists = inputs.trace_lists("context")
     found = places(inputs, evidence, "context", lists, inputs.units(lists))
-    items = items_of(inputs, evidence)
-    counted = evidence.required[items.at] & ~evidence.stale[items.at]
-    over, under = shares(items.offsets, counted, found >= 0)
-    refused = inputs.trace_coded("context_state", schema.CONTEXT_STATES) == _REFUSED
-    over[refused] = 0.0
-    states = inputs.states(lists.present | refused | inputs.absent)
-    return Column(over, under, states, {schema.NA: NOT_REQUIRED})
+    counted = _counted(inputs, evidence)
+    over, under = shares(items_of(inputs, evidence).offsets, counted, found >= 0)
+    over[refused(inputs)] = 0.0
+    return over, under
 
 
-VALUES: dict[str, Callable[[Inputs, Measure], Column]] = {"context.coverage": coverage}
+def span_intact(inputs: Inputs, measure: Measure) -> Column:
+    """Required items that are whole in something packed."""
+    evidence = inputs.evidence
+    if evidence is None or not inputs.has_trace("context"):
+        return missing(inputs, NO_COLUMN)
+    whole = intact_items(inputs, evidence)
+    over, under = shares(items_of(inputs, evidence).offsets, _counted(inputs, evidence), whole)
+    return Column(over, under, inputs.states(shown_of(inputs).recorded), {schema.NA: NOT_REQUIRED})
+
+
+def packing_loss(inputs: Inputs, measure: Measure) -> Column:
+    """What was ranked and is not in the context, of what is required."""
+    evidence, traces = inputs.evidence, inputs.traces
+    name = arrow.find(traces, LIST_NAMES) if traces is not None else None
+    if evidence is None or not inputs.has_trace("context") or name is None or traces is None:
+        return missing(inputs, NO_COLUMN)
+    ranked = inputs.trace_lists(name)
+    found = places(inputs, evidence, "ranked", ranked, inputs.units(ranked))
+    counted = _counted(inputs, evidence)
+    above, under = shares(items_of(inputs, evidence).offsets, counted, found >= 0)
+    kept, _ = _covered(inputs, evidence)
+    known = (ranked.present | inputs.absent) & shown_of(inputs).recorded
+    return Column(above - kept, under, inputs.states(known), {schema.NA: NOT_REQUIRED})
+
+
+def tokens(inputs: Inputs, measure: Measure) -> Column:
+    """Length of what was packed."""
+    if not inputs.has_trace("context"):
+        return missing(inputs, NO_COLUMN)
+    context, spans = shown_of(inputs), packed_spans(inputs)
+    lengths = inputs.trace_lists("context").integers("n_tokens")[context.at]
+    chunks = inputs.shared.chunks
+    if chunks is not None and (lengths < 0).any():
+        own = chunks.integers("n_tokens")
+        known = (context.units >= 0) & (context.units < len(chunks)) & spans.whole & (lengths < 0)
+        lengths = np.where(known, own[np.where(known, context.units, 0)], lengths)
+    owner = np.repeat(np.arange(inputs.n), np.diff(context.offsets))
+    over = np.bincount(owner, np.maximum(lengths, 0), inputs.n)
+    open_ones = np.bincount(owner[lengths < 0], minlength=inputs.n) > 0
+    known = context.recorded & ~open_ones & ~inputs.absent
+    return Column(over, np.ones(inputs.n), inputs.states(known), {schema.MISSING: NOT_RECORDED})
+
+
+def budget(inputs: Inputs, measure: Measure) -> Column:
+    """Whether input and reserve fit the window."""
+    sizes = [integers(inputs.trace(name), inputs.n) for name in ("input_size", "reserve", "window")]
+    off = refused(inputs)
+    known = np.logical_and.reduce([size >= 0 for size in sizes])
+    fits = known & ~off & (sizes[0] + sizes[1] <= sizes[2])
+    found = inputs.states(known | off)
+    return Column(fits.astype(np.float64), np.ones(inputs.n), found, {schema.MISSING: NOT_RECORDED})
+
+
+VALUES: dict[str, Callable[[Inputs, Measure], Column]] = {
+    "context.coverage": coverage, "context.span_intact": span_intact,
+    "context.packing_loss": packing_loss, "context.tokens": tokens, "context.budget": budget,
+    "context.precision": claims_values.precision,
+    "context.precision_ap": claims_values.precision_ap, **trace_values.VALUES,
+}  # fmt: skip
 """How each measure of this layer is worked out."""

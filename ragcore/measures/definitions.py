@@ -17,10 +17,12 @@ class Definition:
     formula, na, needs, source, question, limit : prose for people.
     cutoff : "none", "optional" or "needed".
     params : parameters it takes, with their defaults.
-    aggregate : how cases become one number: mean, geometric mean, or sum.
+    aggregate : how cases or traces become one number: a form of `ragcore.aggregates`.
     bounds : which bounds it has over ties and holes.
     zero : whether a case without relevant documents may count as 0 (`--no-relevant zero`).
     pooled : whether its numerators and denominators may be added up over cases: `micro(...)`.
+    better : "more" or "less", whichever is better; "neither" where it depends. Without "more" it
+        has no ceiling, and no plan may be decided by its rise.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Definition:
     bounds: str = ""
     zero: bool = True
     pooled: bool = False
+    better: str = "more"
 
 
 @dataclass(frozen=True)

@@ -56,20 +56,22 @@ class Hits:
     cuts: list[int]
     options: Options
 
+    @property
+    def ideal_offsets(self) -> I64:
+        """(n_groups + 1,), where the judged grades of each case begin in `ideal`."""
+        return self.labels.row_offsets
+
+    @property
+    def judged_counts(self) -> I64:
+        """(n,), judged grades of each ranking's case."""
+        return self.stats[:, kernel.N_JUDGED]
+
     def evaluate(self, spec: Specification, parts: bool = False) -> tuple[F64, F64]:
         """Values (n_measures, n_rankings), and numerators and denominators if wanted."""
         n_rows, n = spec.spec.shape[0], len(self.rankings)
         out = np.empty((n_rows, n))
         quotients = np.empty((2, n_rows, n if parts else 0))
-
-        def work(begin: int, end: int) -> None:
-            kernel_measures.evaluate(
-                spec.spec, spec.params, spec.gains, self.options.max_depth, begin, end,
-                self.rankings.label_of, self.offsets, self.ranks, self.grades,
-                self.labels.row_offsets, self.ideal, self.stats, out, quotients,
-            )  # fmt: skip
-
-        run_split(work, n, len(self.cuts) - 1, self.cuts)
+        self.fill(spec, out, quotients)
         if spec.plain:
             return out, quotients
         values = spec.means(out)
@@ -79,6 +81,18 @@ class Hits:
                  for q in quotients]
             )  # fmt: skip
         return values, quotients
+
+    def fill(self, spec: Specification, out: F64, quotients: F64) -> None:
+        """Every row of a specification; see `ragcore_kernels.measures.evaluate`."""
+
+        def work(begin: int, end: int) -> None:
+            kernel_measures.evaluate(
+                spec.spec, spec.params, spec.gains, self.options.max_depth, begin, end,
+                self.rankings.label_of, self.offsets, self.ranks, self.grades,
+                self.labels.row_offsets, self.ideal, self.stats, out, quotients,
+            )  # fmt: skip
+
+        run_split(work, len(self.rankings), len(self.cuts) - 1, self.cuts)
 
 
 def find_hits(rows: Rows, labels: Labels, rankings: Rankings, options: Options) -> Hits:
@@ -136,9 +150,14 @@ def find_hits(rows: Rows, labels: Labels, rankings: Rankings, options: Options) 
     has = (rankings.label_of >= 0) & (stats[:, kernel.N_JUDGED] > 0)
     top = np.full(n, -1, np.int64)
     top[has] = ideal[labels.row_offsets[rankings.label_of[has]]]
-    return Hits(
+    hits = Hits(
         labels, rankings, offsets, ranks, grades, ideal, stats, top, room == 0, cuts, options
     )
+    if labels.items is None:
+        return hits
+    from ragcore.measures.mapped import over_items
+
+    return over_items(hits)
 
 
 def _cuts(rankings: Rankings, n_rows: int, threads: int) -> list[int]:

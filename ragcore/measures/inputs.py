@@ -52,6 +52,9 @@ class Column:
     states : (n,) int8, `schema.STATES`.
     why : by state, the word that tells the reason.
     rungs : (n,) int8 or None, lowest rung of the verdicts behind a value, -1 for none.
+    order : (n,) or None, what an area under a curve orders the rankings by: a confidence.
+    sums : whether numerator and denominator enter sums over traces whatever the state: a cost
+        without an answer has no value, and is spent all the same. Neither counts where one is NaN.
     """
 
     over: F64
@@ -59,12 +62,16 @@ class Column:
     states: Any
     why: dict[int, str] = field(default_factory=dict)
     rungs: Any = None
+    order: Any = None
+    sums: bool = False
 
     def settled(self) -> Column:
         """The same with 0/0 as `na` and nothing but NaN where the state is not ok."""
         self.states = np.where(
             (self.states == schema.OK) & ~(self.under > 0), np.int8(schema.NA), self.states
         ).astype(np.int8)
+        if self.sums:
+            return self
         off = self.states != schema.OK
         self.over = np.where(off, np.nan, self.over)
         self.under = np.where(off, np.nan, self.under)
@@ -103,7 +110,11 @@ class Shared:
         """The evidence of every row of the cases, brought to chunks."""
         if self.cases is None:
             return None
-        return evidence_of(self.cases, self.chunks, self.vocabulary)
+        from ragcore.placing import ratio_of
+
+        assert self.suite is not None
+        ratio = ratio_of(self.suite.settings, str(self.suite.path / "suite.toml"))
+        return evidence_of(self.cases, self.chunks, self.vocabulary, ratio)
 
 
 @dataclass
@@ -319,10 +330,15 @@ def inputs_of(
             rungs = coded(joined(cases["judge_required"]), len(cases), schema.RUNGS)
             needed[known] = np.maximum(rungs, 0)[label_of[known]]
     match = Matching(
-        rows.name, ids, codes, rankings.case_of[picked],
-        None if rankings.lang is None else [rankings.lang[t] for t in picked],
-        None if rankings.repeat is None else [rankings.repeat[t] for t in picked], needed,
+        rows.name, ids, codes, rankings.case_of[picked], _picked(rankings.lang, picked),
+        _picked(rankings.repeat, picked), needed,
     )  # fmt: skip
     return Inputs(
         shared, rows.traces, rankings.row_of[picked], label_of, status, match, manifest, threads
     )
+
+
+def _picked(values: list[Any] | None, rows: I64) -> list[Any] | None:
+    if values is None or rows.size == len(values):  # all of them, in their order
+        return values
+    return [values[row] for row in rows.tolist()]

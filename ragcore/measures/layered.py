@@ -18,6 +18,7 @@ from ragcore.measures import (
     generation_values,
     judging_values,
     outcome_values,
+    qasper_values,
     resources_values,
     retrieval_values,
 )
@@ -28,6 +29,7 @@ from ragcore_kernels.layout import F64
 _LAYERS = (
     corpus_values, retrieval_values, context_values, generation_values, claims_values,
     citation_values, abstention_values, outcome_values, judging_values, resources_values,
+    qasper_values,
 )  # fmt: skip
 
 VALUES: dict[str, Callable[[Inputs, Measure], Column]] = {

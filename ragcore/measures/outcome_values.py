@@ -10,10 +10,17 @@ import pyarrow as pa
 
 from ragcore import schema
 from ragcore.formats.compute import pc
+from ragcore.measures import support
+from ragcore.measures.cited import cited
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, Column, Inputs, missing
 
-_NOT_EXPECTED = "abstention-not-expected"
+_NOT_EXPECTED, _NOT_CHECKED = "abstention-not-expected", "support-not-checkable"
+UNSUPPORTED = (
+    "end_to_end rests on state and value alone: without recorded citations, and texts and labelled "
+    "evidence to check them by, nobody knows whether answers are supported"
+)
+"""What people are told where support could not be checked."""
 
 
 def said(inputs: Inputs, column: str) -> pa.Array | None:
@@ -41,7 +48,7 @@ def same(left: pa.Array | None, right: pa.Array | None, n: int) -> Any:
     return equal | (np.asarray(left.is_null()) & np.asarray(right.is_null()))
 
 
-def _outcome(inputs: Inputs, column: str) -> tuple[Any, Any] | None:
+def outcome(inputs: Inputs, column: str) -> tuple[Any, Any] | None:
     """Whether state and value are the expected ones, and where both sides are known."""
     state, wanted = said(inputs, column), inputs.case("expected_state")
     if state is None or wanted is None:
@@ -53,7 +60,7 @@ def _outcome(inputs: Inputs, column: str) -> tuple[Any, Any] | None:
 
 
 def _against(inputs: Inputs, column: str) -> Column:
-    found = _outcome(inputs, column)
+    found = outcome(inputs, column)
     if found is None:
         return missing(inputs, NO_COLUMN)
     right, known = found
@@ -67,8 +74,20 @@ def _against(inputs: Inputs, column: str) -> Column:
 
 
 def end_to_end(inputs: Inputs, measure: Measure) -> Column:
-    """State and value after the support gate."""
-    return _against(inputs, "final")
+    """State and value after the support gate; what is answered must be supported as well."""
+    found = _against(inputs, "final")
+    if not support.can_be_checked(inputs):
+        inputs.warnings.append(UNSUPPORTED)
+        return found
+    answered = support.answered(inputs, said(inputs, "final")) & (found.over > 0)
+    held = support.answer_supported(inputs)
+    open_ = answered & ((held == support.UNKNOWN) | ~cited(inputs).present)
+    found.over[answered & (held == support.NO)] = 0.0
+    open_ &= found.states == schema.OK
+    found.states[open_] = schema.MISSING
+    if open_.any():
+        found.why = {**found.why, schema.MISSING: _NOT_CHECKED}
+    return found
 
 
 def task(inputs: Inputs, measure: Measure) -> Column:

@@ -27,6 +27,8 @@ class Labels:
     lang_of : language of each group, or None where judgements know none.
     status : (n_groups,), `schema.OK`, or `schema.DISPUTED` for what is not to be scored.
     from_cases : whether they come from a suite's cases rather than from qrels.
+    items : the items of evidence behind them (`mapped.ItemLabels`), where several share a chunk
+        or one has several; `rows` are then the chunks that contain any.
     """
 
     rows: Rows
@@ -37,6 +39,7 @@ class Labels:
     status: Any
     from_cases: bool
     n_cases: int
+    items: Any = None
 
     def __post_init__(self) -> None:
         counts = np.concatenate([[0], np.cumsum(self.segments[:, 2])])
@@ -65,16 +68,41 @@ def labels_of_cases(rows: Rows, codes: CaseCodes, langs: list[str | None], statu
     """Judgements of a suite: one group a row of its cases."""
     found = codes.add(rows.case_ids, rows.case_at)
     n = len(found)
-    seen: dict[tuple[int, str | None], int] = {}
-    for row, (code, lang) in enumerate(zip(found.tolist(), langs, strict=True)):
-        if (code, lang) in seen:
-            name = rows.case_ids.text(*rows.case_at[row].tolist())
-            raise InputError(
-                rows.where, f"case {name!r} in language {lang!r} stands twice (row "
-                f"{seen[code, lang] + 1} too)", "one row for each case and language", row=row + 1,
-            )  # fmt: skip
-        seen[code, lang] = row
+    (lang,), n_langs = _numbered([langs])
+    first = _twice(found * n_langs + lang)
+    if first is not None:
+        row, other = first
+        name = rows.case_ids.text(*rows.case_at[row].tolist())
+        raise InputError(
+            rows.where, f"case {name!r} in language {langs[row]!r} stands twice (row "
+            f"{other + 1} too)", "one row for each case and language", row=row + 1,
+        )  # fmt: skip
     return Labels(rows, rows.segments, np.arange(n + 1), found, langs, status, True, codes.count)
+
+
+def _numbered(columns: list[list[str | None]]) -> tuple[list[I64], int]:
+    """Texts of several columns as numbers from 0, the same for the same; and how many there are."""
+    numbers: dict[str | None, int] = {None: 0}
+    out = []
+    for words in columns:
+        for word in sorted(set(words) - {None}):  # type: ignore[type-var]
+            numbers.setdefault(word, len(numbers))
+        plain = len(numbers) == 1
+        codes = (numbers[word] for word in words)
+        out.append(np.zeros(len(words), np.int64) if plain else np.fromiter(codes, np.int64))
+    return out, len(numbers)
+
+
+def _twice(keys: I64) -> tuple[int, int] | None:
+    """The first row whose key stood before, and where; None if all differ."""
+    if keys.size < 2 or (np.diff(keys) > 0).all():
+        return None
+    order = np.argsort(keys, kind="stable")
+    again = np.flatnonzero(keys[order[1:]] == keys[order[:-1]]) + 1
+    if not again.size:
+        return None
+    row = int(order[again].min())
+    return row, int(np.flatnonzero(keys == keys[row])[0])
 
 
 @dataclass
@@ -159,14 +187,22 @@ def _flat_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
 
 def _langs(table: pa.Table, where: str) -> list[str | None]:
     """The language of every trace."""
-    kind = table.schema.field("lang").type
+    column = table["lang"]
+    kind = column.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if pa.types.is_null(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return table["lang"].to_pylist()
-    if pa.types.is_string_view(kind):
-        return table["lang"].to_pylist()
-    raise InputError(where, f"column 'lang' of type {kind}", "languages as strings")
+    views = pa.types.is_string_view(kind)
+    if not (views or pa.types.is_null(kind) or pa.types.is_string(kind)
+            or pa.types.is_large_string(kind)):  # fmt: skip
+        raise InputError(where, f"column 'lang' of type {kind}", "languages as strings")
+    if views or pa.types.is_null(kind):
+        return column.to_pylist()
+    out: list[str | None] = []
+    for chunk in column.chunks:  # few languages, many rows: spelled out by place
+        coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        words = np.array([*coded.dictionary.to_pylist(), None], object)
+        out += words[np.asarray(coded.indices.cast(pa.int64()).fill_null(-1))].tolist()
+    return out
 
 
 def _repeats(table: pa.Table, where: str) -> list[int | None]:
@@ -175,10 +211,38 @@ def _repeats(table: pa.Table, where: str) -> list[int | None]:
     if not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise InputError(where, f"column 'repeat' of type {kind}", "repeats as integers from 0")
     out: list[int | None] = table["repeat"].to_pylist()
-    for row, value in enumerate(out):
-        if value is not None and not 0 <= value < 2**15:
-            raise InputError(where, f"repeat {value}", "a number from 0 to 32767", row=row + 1)
+    known = {value for value in set(out) if value is not None}
+    if known and not (min(known) >= 0 and max(known) < 2**15):
+        row = next(i for i, v in enumerate(out) if v is not None and not 0 <= v < 2**15)
+        raise InputError(where, f"repeat {out[row]}", "a number from 0 to 32767", row=row + 1)
     return out
+
+
+def _groups_of(labels: Labels, found: I64, lang: I64, groups: I64, n_langs: int) -> tuple[I64, Any]:
+    """The group of each trace, -1 for none; and which take the only language of their case.
+
+    Parameters
+    ----------
+    found, lang : (n,), codes of case and language of each trace.
+    groups : (n_groups,), codes of the languages of the groups, all 0 where they know none.
+    """
+    top = int(max(found.max(initial=-1), labels.case_of.max(initial=-1))) + 1
+    counts = np.bincount(labels.case_of, minlength=top)
+    only = np.full(top, -1, np.int64)
+    only[labels.case_of] = np.arange(labels.case_of.size)
+    alone = counts[found] == 1
+    own = np.where(alone, groups[only[found]] if groups.size else 0, -1)
+    keys = labels.case_of * n_langs + groups
+    order = np.argsort(keys, kind="stable")
+    wanted = found * n_langs + lang
+    at = np.searchsorted(keys[order], wanted, side="right") - 1
+    near = order[np.maximum(at, 0)] if order.size else at
+    exact = np.where(
+        (at >= 0) & (keys[near] == wanted) if order.size else np.zeros(at.size, np.bool_), near, -1
+    )
+    takes = alone & (lang == 0) & (own > 0)
+    whole = alone & (own == 0)  # judged whatever the language
+    return np.where(takes | whole, only[found], exact), takes
 
 
 def _trace_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
@@ -193,49 +257,43 @@ def _trace_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
         lang = _langs(table, rows.where)
     if "repeat" in names:
         repeat = _repeats(table, rows.where)
-    group: dict[tuple[int, str | None], int] = {}
-    langs_of: dict[int, list[str | None]] = {}
-    for g, code in enumerate(labels.case_of.tolist()):
-        language = labels.lang_of[g] if labels.lang_of else None
-        group[code, language] = g
-        langs_of.setdefault(code, []).append(language)
-    label_of = np.full(n, -1, np.int64)
-    seen: dict[tuple[int, str | None, int | None], int] = {}
-    for row, code in enumerate(found.tolist()):
-        known = langs_of.get(code, [])
-        language = lang[row]
-        if labels.lang_of is None or known == [None]:
-            label_of[row] = group.get((code, None), -1)
-        elif language is None and len(known) == 1:
-            lang[row] = language = known[0]
-            label_of[row] = group[code, language]
-        else:
-            label_of[row] = group.get((code, language), -1)
-        key = (code, language, repeat[row])
-        if key in seen:
-            name = rows.case_ids.text(*rows.case_at[row].tolist())
-            raise InputError(
-                rows.where, f"case {name!r}, language {language!r}, repeat {repeat[row]!r} stands "
-                f"twice (row {seen[key] + 1} too)", "one row for each case, language and repeat",
-                "number the repeats in the column `repeat`", row=row + 1,
-            )  # fmt: skip
-        seen[key] = row
-    present = set(found[label_of >= 0].tolist())
-    lost = [g for g, code in enumerate(labels.case_of.tolist()) if code not in present]
-    state = np.zeros(n + len(lost), np.int8)
-    errors = table["error"].to_pylist() if "error" in names else [None] * n
-    for row in rows.missing:
-        state[row] = schema.FAILED if errors[row] is not None else schema.MISSING
-    label_of = np.concatenate([label_of, np.array(lost, np.int64)])
+    theirs = labels.lang_of or [None] * labels.case_of.size
+    (groups, ours), n_langs = _numbered([theirs, lang])
+    label_of, takes = _groups_of(labels, found, ours, groups, n_langs)
+    if takes.any():
+        for row in np.flatnonzero(takes).tolist():
+            lang[row] = theirs[label_of[row]]
+        ours = np.where(takes, groups[label_of], ours)
+    nth = np.zeros(n, np.int64)
+    if "repeat" in names:
+        nth = np.fromiter((0 if r is None else r + 1 for r in repeat), np.int64, n)
+    first = _twice((found * n_langs + ours) * (2**15 + 1) + nth)
+    if first is not None:
+        row, other = first
+        name = rows.case_ids.text(*rows.case_at[row].tolist())
+        raise InputError(
+            rows.where, f"case {name!r}, language {lang[row]!r}, repeat {repeat[row]!r} stands "
+            f"twice (row {other + 1} too)", "one row for each case, language and repeat",
+            "number the repeats in the column `repeat`", row=row + 1,
+        )  # fmt: skip
+    top = int(max(found.max(initial=-1), labels.case_of.max(initial=-1))) + 1
+    present = np.zeros(top, np.bool_)
+    present[found[label_of >= 0]] = True
+    lost = np.flatnonzero(~present[labels.case_of])
+    state = np.zeros(n + lost.size, np.int8)
+    gone = np.asarray(rows.missing, np.int64)
+    failed = np.asarray(table["error"].is_valid()) if "error" in names else np.zeros(n, np.bool_)
+    state[gone] = np.where(failed[gone], np.int8(schema.FAILED), np.int8(schema.MISSING))
+    label_of = np.concatenate([label_of, lost])
     judged = (label_of >= 0) & (state == schema.OK)
     state[judged] = labels.status[label_of[judged]]
-    segments, offsets = grouped(rows.segments, rows.trace_of, n + len(lost))
-    absent = np.zeros(n + len(lost), np.bool_)
+    segments, offsets = grouped(rows.segments, rows.trace_of, n + lost.size)
+    absent = np.zeros(n + lost.size, np.bool_)
     absent[n:] = True
-    case_of = np.concatenate([found, labels.case_of[np.array(lost, np.int64)]]).astype(np.int64)
-    lang += [labels.lang_of[g] if labels.lang_of else None for g in lost]
-    row_of = np.concatenate([np.arange(n), np.full(len(lost), -1)]).astype(np.int64)
+    case_of = np.concatenate([found, labels.case_of[lost]]).astype(np.int64)
+    lang += [theirs[g] for g in lost.tolist()]
+    row_of = np.concatenate([np.arange(n), np.full(lost.size, -1)]).astype(np.int64)
     return Rankings(
-        segments, offsets, label_of, case_of, lang, repeat + [None] * len(lost), state, absent,
+        segments, offsets, label_of, case_of, lang, repeat + [None] * lost.size, state, absent,
         row_of,
     )  # fmt: skip

@@ -26,6 +26,7 @@ from ragcore.measures import (
     generation,
     judging,
     outcomes,
+    qasper,
     ranked,
     resources,
     retrieval,
@@ -42,7 +43,7 @@ MOST_MAPPED = 65_535
 
 LAYERS = (
     ranked, corpus, retrieval, context, generation, claims, citation, abstention, outcomes,
-    judging, resources,
+    judging, resources, qasper,
 )  # fmt: skip
 """Modules that define measures, in the order of the docs."""
 

@@ -53,7 +53,9 @@ def _table(rows: list[dict[str, Any]], level: float) -> tuple[list[str], list[li
         line += [_number(row["before"]), _number(row["after"]), _signed(row["delta"])]
         line += [_interval(row), _p(row["p_value"], row["p_method"])]
         line += [_p(row["p_adjusted"], None)] * holm
-        line += [f"{row['wins']}/{row['losses']}/{row['ties']}", count(float(row["n_matched"]))]
+        tally = row["wins"], row["losses"], row["ties"]
+        whole = row["n_matched"] and not any(tally)  # it compares as a whole, not case by case
+        line += ["" if whole else "/".join(map(str, tally)), count(float(row["n_matched"]))]
         line += [row["saturation"] or ""]
         body.append(line + [plain("; ".join(row["remarks"]))] * noted)
     return head, body
@@ -94,16 +96,25 @@ def _changes(found: Any) -> list[str]:
         for cell in cells[:SHOWN]:
             won, lost = found.changed(cell.measure.text, i)
             label = f"{plain(one.after.name)} " if several else ""
-            lines.append(f"{label}{plain(cell.measure.text)}: won {_some(won)}; lost {_some(lost)}")
+            layers = found.layers([*won[:NAMED], *lost[:NAMED]], i)
+            lines.append(
+                f"{label}{plain(cell.measure.text)}: won {_some(won, layers)}; "
+                f"lost {_some(lost, layers)}"
+            )
         if len(cells) > SHOWN:
             lines.append(f"{len(cells) - SHOWN} more measures moved: --per-case lists every case")
     return ["", *lines] if lines else []
 
 
-def _some(names: list[str]) -> str:
+def _some(names: list[str], layers: dict[str, tuple[str, str]]) -> str:
+    """Cases, each with the first layer that fails before and after, where that is known."""
     if not names:
         return "none"
-    shown = ", ".join(plain(name) for name in names[:NAMED])
+    said = {
+        name: f" (layer: {before} -> {after})"
+        for name, (before, after) in layers.items()
+    }  # fmt: skip
+    shown = ", ".join(f"{plain(name)}{said.get(name, '')}" for name in names[:NAMED])
     return shown + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 

@@ -141,9 +141,11 @@ def _fraction(row: dict[str, Any]) -> str:
 
 
 def _interval(row: dict[str, Any]) -> str:
-    if row["ci_low"] is None:
+    low, high = row["ci_low"], row["ci_high"]
+    if low is None and high is None:
         return ""
-    text = f"[{row['ci_low']:.4f}, {row['ci_high']:.4f}]"
+    ends = "-inf" if low is None else f"{low:.4f}", "inf" if high is None else f"{high:.4f}"
+    text = f"[{ends[0]}, {ends[1]}]"
     method = row["ci_method"] or "exact"
     return text if method == "exact" else f"{text} {method.removeprefix('exact')}"
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import string
+from collections import Counter
+from fractions import Fraction
+
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import published
@@ -65,3 +71,50 @@ def test_mtrag__answerability_by_class_and_turn(shared_data, tmp_path):
         )  # fmt: skip
         turns = {row["slice"]: row["n_ok"] for row in scores.rows(by=["turn"])}
         assert sum(n for key, n in turns.items() if key != "all") == turns["all"] == 7
+
+
+# --- QASPER, under its own rules
+
+
+def words(text):
+    """SQuAD's tokens, written down from its published rules."""
+    kept = "".join(c for c in text.lower() if c not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", kept).split()
+
+
+def f1(found, wanted):
+    both = sum((Counter(found) & Counter(wanted)).values())
+    return Fraction(2 * both, len(found) + len(wanted)) if both else Fraction(0)
+
+
+def test_qasper__answer_and_evidence_f1_are_the_collections_own(shared_data, tmp_path):
+    suite = published.qasper(shared_data, tmp_path)
+    cases = pa.ipc.open_file(str(suite / "cases.arrow")).read_all().to_pylist()
+    rows, answers, evidence, empty = [], {}, {}, 0
+    for i, case in enumerate(cases[:-1]):  # the last has no prediction
+        labels = case["annotations"]
+        text = ("Unanswerable", labels[0]["answer"], "the " + labels[0]["answer"][:40])[i % 3]
+        cited = [[], labels[-1]["evidence"], [*labels[0]["evidence"][:1], "other:0:0"]][i % 3]
+        rows.append({"case_id": case["case_id"], "proposed": {"state": "answer", "text": text},
+                     "citations": [{"claim": 0, "id": one} for one in cited]})  # fmt: skip
+        answers[case["case_id"]] = max(f1(words(text), words(e["answer"])) for e in labels)
+        own = list(dict.fromkeys(cited))
+        evidence[case["case_id"]] = max(
+            Fraction(1) if not own and not e["evidence"]
+            else Fraction(2 * len(set(own) & set(e["evidence"])), len(own) + len(e["evidence"]))
+            for e in labels
+        )  # fmt: skip
+        empty += not own and not all(e["evidence"] for e in labels)
+    names = ["qasper.answer_f1", "qasper.evidence_f1", "qasper.evidence_f1(text_only=True)"]
+    scores = ragcore.score(
+        published.run(rows, "proposed", "citations"), suite=suite, measures=names
+    )
+    for name, expected in zip(names, (answers, evidence), strict=False):
+        for case, value in expected.items():
+            assert scores.value(name, case) == pytest.approx(float(value), abs=1e-15), case
+        assert scores.value(name, cases[-1]["case_id"]) == 0.0
+        assert scores.mean(name) == pytest.approx(float(sum(expected.values())) / len(cases))
+    counts = scores.audits[0].counts
+    assert counts["qasper: questions without a predicted answer"] == 1
+    assert counts["qasper: questions with no evidence on either side, each 1"] >= empty > 0
+    assert counts["qasper: questions whose evidence became empty without figures"] > 0

@@ -19,9 +19,10 @@ from click.testing import CliRunner
 import indexes
 import tables
 from conformance.shapes import environment, json_lines
-from ragcore import schema
+from ragcore import schema, score
 from ragcore.analysis import Analyzer
 from ragcore.cli import main
+from ragcore.diagnosis.first import MEASURES
 from ragcore.index.build import build
 from ragcore.index.chunks import read_chunks
 from ragcore.index.opened import open_index
@@ -191,6 +192,9 @@ def searched(tmp_path_factory):
         found = search(index, cases, Settings(strategy, 10, ef=120))
         with whole_file(place / f"{name}.arrow") as file:
             write_arrow(found.table, file)
+    runs = [ROOT / "data/ka4/runs" / f"{name}.arrow" for name in ("baseline", "filtered")]
+    with whole_file(place / "scores.arrow") as file:
+        write_arrow(score(runs, suite=ROOT / "data/ka4", measures=MEASURES).table(), file)
     return place
 
 

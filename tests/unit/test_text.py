@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragcore.text import bigrams, fold, has_unspaced, words
+from ragcore.text import bigrams, close_up, fold, has_unspaced, pieces, words
 
 SCRIPTS = st.text(
     st.one_of(
@@ -142,3 +142,15 @@ def test_unspaced__letters_of_those_scripts_and_no_others():
             name = unicodedata.name(c, "")
             assert has_unspaced(c) or not name.startswith(unspaced), name
             assert not (has_unspaced(c) and name.startswith(spaced)), name
+
+
+def test_pieces__part_unspaced_characters_and_lose_nothing():
+    assert pieces("2016年10月") == ["2016", "年", "10", "月"]
+    assert pieces("กิน") == ["กิ", "น"]
+    assert pieces("abc") == ["abc"]
+    assert pieces("") == []
+
+
+def test_close_up__drops_spaces_beside_unspaced_characters():
+    assert close_up("第 5 页 of the book") == "第5页of the book"
+    assert close_up("a b") == "a b"

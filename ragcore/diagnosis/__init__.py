@@ -1,0 +1,1 @@
+"""From scored traces to causes: layers, first failures, attribution, isolation."""

@@ -1,0 +1,136 @@
+"""Where what was packed lies in its documents, and which items of evidence are whole in it."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ragcore.evidence import Evidence
+from ragcore.formats.compute import pc
+from ragcore.measures.inputs import Inputs
+from ragcore.measures.reached import items_of
+from ragcore.measures.shown import SERIAL, shown_of
+from ragcore.threads import run_split
+from ragcore.units import Chunks
+from ragcore_kernels import spans as kernel
+from ragcore_kernels.layout import I64
+
+
+@dataclass
+class Spans:
+    """What was packed, flat over `shown.Shown.units`.
+
+    Attributes
+    ----------
+    document : code of the document, -1 for unknown.
+    start, end : code points in the document, end exclusive; -1 for unknown.
+    whole : whether nothing of the chunk was cut off.
+    first : where the chunk itself begins in its document.
+    """
+
+    document: I64
+    start: I64
+    end: I64
+    whole: Any
+    first: I64
+
+
+def packed_spans(inputs: Inputs) -> Spans:
+    """The spans of the context; a chunk without a packed span was packed whole."""
+
+    def make() -> Spans:
+        context, lists = shown_of(inputs), inputs.trace_lists("context")
+        start, end = (lists.integers(name)[context.at] for name in ("start", "end"))
+        chunks = inputs.shared.chunks
+        document = np.full(start.size, -1, np.int64)
+        low, high = document.copy(), document.copy()
+        if chunks is not None:
+            known = (context.units >= 0) & (context.units < len(chunks))
+            row = np.where(known, context.units, 0)
+            if len(chunks):
+                own, first, last = _of_chunks(inputs, chunks)
+                document, low, high = (np.where(known, a[row], -1) for a in (own, first, last))
+        cut = (start > np.maximum(low, 0)) | ((end >= 0) & ((high < 0) | (end < high)))
+        begin = np.where(start >= 0, start, np.where(end >= 0, np.maximum(low, 0), low))
+        stop = np.where(end >= 0, end, high)
+        return Spans(document, begin, stop, ~cut, np.maximum(low, 0))
+
+    return inputs.once("packed spans", make)
+
+
+def _of_chunks(inputs: Inputs, chunks: Chunks) -> tuple[I64, I64, I64]:
+    """Document code, start and end of every chunk; the end of one that says none from its text."""
+    ids = chunks.column("doc_id")
+    document = inputs.shared.vocabulary.codes(chunks.ids if ids is None else ids)
+    document = np.where(document < 0, np.arange(len(chunks)), document)
+    start = np.maximum(chunks.integers("start"), 0)
+    end, texts = chunks.integers("end"), chunks.texts()
+    if texts is not None and (end < 0).any():
+        length = np.asarray(pc.utf8_length(texts).cast(pa.int64()).fill_null(-1))
+        end = np.where((end < 0) & (length >= 0), start + length, end)
+    return document, start, end
+
+
+def intact_items(inputs: Inputs, evidence: Evidence) -> Any:
+    """Flat over `reached.items_of`, bool: items that are whole in something packed.
+
+    An item without a place in a chunk that was cut is whole if its quote stands in the text that
+    is left, white space and Unicode form aside; without text or quote it is not.
+    """
+
+    def make() -> Any:
+        context, spans, items = shown_of(inputs), packed_spans(inputs), items_of(inputs, evidence)
+        ids = evidence.lists.field("doc_id")
+        documents = inputs.shared.vocabulary.codes(ids, len(evidence.lists.items))
+        out = np.zeros(int(items.offsets[-1]), np.int8)
+
+        def work(begin: int, end: int) -> None:
+            kernel.intact(
+                begin, end, inputs.label_of, evidence.offsets, evidence.covers, evidence.units,
+                documents, evidence.start, evidence.end, context.offsets, context.units,
+                spans.document, spans.start, spans.end, spans.whole, items.offsets, out,
+            )  # fmt: skip
+
+        run_split(work, inputs.n, inputs.threads if inputs.n > SERIAL else 1)
+        whole = out == kernel.INTACT
+        cut = np.flatnonzero((out == kernel.CUT) & evidence.required[items.at])
+        if cut.size:
+            whole[cut] = _quoted(inputs, evidence, cut)
+        return whole
+
+    return inputs.once("intact", make)
+
+
+def _quoted(inputs: Inputs, evidence: Evidence, which: I64) -> Any:
+    """Whether the quote of each item stands in what is left of a chunk that contains it."""
+    quotes, chunks = evidence.lists.field("quote"), inputs.shared.chunks
+    items, context, spans = items_of(inputs, evidence), shown_of(inputs), packed_spans(inputs)
+    owner = np.searchsorted(items.offsets, which, side="right") - 1
+    found = np.zeros(which.size, np.bool_)
+    if quotes is None or chunks is None or chunks.texts() is None:
+        return found
+    for k, (flat, ranking) in enumerate(zip(which.tolist(), owner.tolist(), strict=True)):
+        item = int(items.at[flat])
+        quote = quotes[item].as_py()
+        texts = chunks.texts(inputs.langs[ranking])
+        if not quote or texts is None:
+            continue
+        covering = set(evidence.units[evidence.covers[item] : evidence.covers[item + 1]].tolist())
+        for place in range(int(context.offsets[ranking]), int(context.offsets[ranking + 1])):
+            unit = int(context.units[place])
+            if unit not in covering or not 0 <= unit < len(chunks):
+                continue
+            first = int(spans.first[place])
+            start, end = int(spans.start[place]), int(spans.end[place])
+            text = texts[unit].as_py() or ""
+            left = text[max(start - first, 0) : end - first if end >= 0 else None]
+            found[k] |= _folded(quote) in _folded(left)
+    return found
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())

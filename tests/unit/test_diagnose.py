@@ -1,0 +1,311 @@
+"""Diagnoses trace by trace: every layer alone, every joint code, replays, states that are open."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import tables
+import diagnosed
+from ragcore.diagnose import diagnose
+from ragcore.diagnosis.joint import CODES, MATRIX
+from ragcore.diagnosis.layers import LAYERS
+from ragcore.errors import UsageError
+
+YES = [
+    diagnosed.verdict("covered"), diagnosed.verdict("entailed"),
+    diagnosed.verdict("cites", evidence=["rule#1"]),
+]  # fmt: skip
+WIDE = diagnosed.QUOTE.replace(" ", "  ")
+CONTEXT = diagnosed.trace()["context"][0]
+
+
+def said(state, value=None, text=None):
+    answer = {"state": state, "value": value, "text": text}
+    return {"proposed": answer, "final": answer, "claims": [], "citations": []}
+
+
+def only(folder, given=(), world=None, **changed):
+    (one,) = diagnosed.found(
+        folder, diagnosed.trace(**changed), given=list(given), **(world or {})
+    ).traces
+    return one
+
+
+def test_layers__a_good_trace_passes_them_all(tmp_path):
+    one = only(tmp_path, YES)
+    assert one.layers == "P P P P P P P P"
+    assert (one.first, one.served, one.code) == ("passed", "yes", "candidate_pass")
+    assert str(one.attribution) == "passed"
+
+
+def labelled(**changed):
+    return {"cases": [diagnosed.case(evidence=[{**diagnosed.case()["evidence"][0], **changed}])]}
+
+
+FORBIDS = [*diagnosed.case()["evidence"], {"doc_id": "old", "chunk_id": "old#1", "role": "forbidden"}]
+# what goes wrong: (layer, state, changes of the trace, the world)
+WRONG = {
+    "nothing required": ("corpus", "N", {}, labelled(required=False)),
+    "not in the snapshot by label": ("corpus", "G", {}, labelled(in_snapshot=False)),
+    "no such document": ("corpus", "G", {}, labelled(doc_id="new", chunk_id="new#1")),
+    "deleted": ("corpus", "G", {}, {"chunks": diagnosed.corpus(rule={"deleted": True})}),
+    "text lost by the parser": (
+        "corpus", "F", {}, {"chunks": diagnosed.corpus(rule={"text": "Rooms cost at most"})},
+    ),
+    "white space is no loss": (
+        "corpus", "P", {}, {"chunks": diagnosed.corpus(rule={"text": WIDE})},
+    ),
+    "a chunk of the document without the item": (
+        "corpus", "F", {}, labelled(chunk_id="rule#2"),
+    ),
+    "number lost": ("query", "F", {"query": "rooms cost"}, {}),
+    "no query recorded": ("query", "N", {"query": None}, {}),
+    "no question": ("query", "?", {}, {"cases": [diagnosed.case(question=None)]}),
+    "beyond the candidates": (
+        "retrieval", "F",
+        {"stages": [("bm25", diagnosed.units("old#1", "gone#1", "rule#1"))],
+         "ranked": diagnosed.units("old#1")},
+        {},
+    ),
+    "forbidden candidate": ("retrieval", "F", {}, {"cases": [diagnosed.case(evidence=FORBIDS)]}),
+    "no list": ("retrieval", "?", {"ranked": None, "stages": None}, {}),
+    "displaced": ("ranking", "F", {"ranked": diagnosed.units("old#1", "gone#1", "rule#1")}, {}),
+    "not reranked into the list": (
+        "ranking", "F", {"ranked": diagnosed.units("old#1"),
+                         "stages": [("bm25", diagnosed.units("rule#1"))]}, {},
+    ),
+    "dropped": ("context", "F", {"context": []}, {}),
+    "cut": ("context", "F", {"context": [{**CONTEXT, "end": 10}]}, {}),
+    "refused": ("context", "F", {"context": None, "context_state": "budget_refused"}, {}),
+    "not recorded": ("context", "?", {"context": None}, {}),
+    "a stretch without ends is the whole": (
+        "context", "P", {"context": [{"id": "rule#1"}]}, {},
+    ),
+    "wrong value": ("generation", "F", said("answer", "600"), {}),
+    "silent in spite of evidence": ("generation", "F", said("abstain"), {}),
+    "silent without evidence": ("generation", "P", {**said("abstain"), "context": []}, {}),
+    "no proposal": ("generation", "?", {"proposed": None, "final": None}, {}),
+    "no citation": ("citation", "F", {"citations": []}, {}),
+    "of a claim that is not there": (
+        "citation", "F", {"citations": [{**diagnosed.trace()["citations"][0], "claim": 7}]}, {},
+    ),
+    "of another unit": (
+        "citation", "F",
+        {"citations": [{"claim": 0, "id": "old#1"}], "context": [CONTEXT, {"id": "old#1"}]}, {},
+    ),
+    "citations not recorded": ("citation", "?", {"citations": None}, {}),
+    "no factual claim": (
+        "citation", "N", {"claims": [{"text": "Hello.", "factual": False}], "citations": []}, {},
+    ),
+    "no claims recorded": ("citation", "P", {"claims": None}, {}),
+    "nothing judged": ("evaluation", "N", {}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_layers__one_thing_at_a_time(name, tmp_path):
+    layer, state, changes, world = WRONG[name]
+    one = only(tmp_path, **changes, world=world)
+    got = dict(zip(LAYERS, one.layers.split(), strict=True))
+    assert got[layer] == state
+    if state in "FG" and layer != "corpus":
+        before = [got[name] for name in LAYERS[: LAYERS.index(layer)]]
+        assert not set(before) & set("FG")
+
+
+VERDICTS = {
+    "claim not entailed": ("generation", "F", [YES[0], diagnosed.verdict("entailed", "no")]),
+    "partial is not entailed": ("generation", "F", [diagnosed.verdict("entailed", "partial")]),
+    "entailment disputed": (
+        "generation", "?", [diagnosed.verdict("entailed", "no"), diagnosed.verdict("entailed")],
+    ),
+    "judge failed": ("generation", "?", [diagnosed.verdict("entailed", "error")]),
+    "citation does not hold": (
+        "citation", "F", [diagnosed.verdict("cites", "no", evidence=["rule#1"])],
+    ),
+    "citation disputed": (
+        "citation", "?",
+        [diagnosed.verdict("cites", x, evidence=["rule#1"]) for x in ("yes", "no")],
+    ),
+    "disputed": ("evaluation", "F", [diagnosed.verdict("covered"), diagnosed.verdict("covered", "no")]),
+    "unclear": ("evaluation", "F", [diagnosed.verdict("covered", "unclear")]),
+    "adjudicated": (
+        "evaluation", "P",
+        [diagnosed.verdict("covered"), diagnosed.verdict("covered", "no", adjudicated=True)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_layers__by_verdicts(name, tmp_path):
+    layer, state, given = VERDICTS[name]
+    got = dict(zip(LAYERS, only(tmp_path, given).layers.split(), strict=True))
+    assert got[layer] == state
+
+
+CONFLICT = [
+    *diagnosed.case()["evidence"],
+    {"doc_id": "old", "chunk_id": "old#1", "role": "conflicting", "required": True},
+]
+BOTH = [CONTEXT, {"id": "old#1"}]
+JOINT = {
+    "candidate_pass": ({}, {}, YES),
+    "generation_use_failure": ({}, {}, [diagnosed.verdict("entailed", "no")]),
+    "assembly_failure": (
+        {"context": [{**CONTEXT, "end": 10}]}, {}, [diagnosed.verdict("entailed", "no")],
+    ),
+    "retrieval_gap_correct_abstention": (
+        {**said("abstain"), "ranked": [], "stages": [], "context": []}, {}, [],
+    ),
+    "bounded_pass_adjudicate": (
+        {**said("escalate"), "context": BOTH, "context_state": "conflict"},
+        {"cases": [diagnosed.case(evidence=CONFLICT)],
+         "chunks": diagnosed.corpus(old={"valid_until": None})}, [],
+    ),
+    "authorization_failure": ({"ranked": diagnosed.units("board#1", "rule#1")}, {}, YES),
+    "label_or_authority_failure": (
+        {}, {"cases": [diagnosed.case(as_of=diagnosed.datetime.date(2024, 1, 1))]}, YES,
+    ),
+    "unclassified": (said("abstain"), {}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_joint__every_code(code, tmp_path):
+    changes, world, given = JOINT[code]
+    one = only(tmp_path, given, world, **changes)
+    assert one.code == code
+    if code in MATRIX.values():
+        assert MATRIX[one.retrieval, one.assembly, one.generation] == code
+
+
+def test_joint__what_is_not_recorded_is_not_guessed(tmp_path):
+    one = only(tmp_path, ranked=None, stages=None, context=None, proposed=None, final=None)
+    assert (one.retrieval, one.assembly, one.generation) == ("not known",) * 3
+    assert one.code == "unclassified"
+
+
+# --- replays
+
+
+def replayed(folder, observed, *replays, given=()):
+    """An observed run and one run a replay, named r0, r1, ..."""
+    runs = [diagnosed.run(diagnosed.trace(**observed), run="seen")]
+    runs += [
+        diagnosed.run(diagnosed.trace(pair="t", **{"trace": f"r{i}", **one}), **manifest)
+        for i, (one, manifest) in enumerate(replays)
+    ]
+    names = ["seen", *(f"r{i}" for i in range(len(replays)))]
+    judged = diagnosed.verdicts(*given) if given else None
+    return diagnose(runs, suite=diagnosed.suite(folder), names=names, judgments=judged)
+
+
+LOST = {**said("abstain"), "context": [], "context_state": "no_evidence"}
+
+
+def test_replays__recover_by_outcome_where_nothing_is_judged(tmp_path):
+    (one,) = replayed(tmp_path, LOST, ({"condition": "oracle_context"}, {})).traces
+    assert (one.interventions.oracle, str(one.attribution)) == ("recovers", "context attributed")
+
+
+def test_replays__of_several_one_that_recovers_decides(tmp_path):
+    wrong = said("answer", "600")
+    found = replayed(
+        tmp_path, wrong, ({"condition": "oracle_context", **wrong}, {}),
+        ({"condition": "frozen_context", **wrong}, {}), ({"condition": "frozen_context"}, {}),
+    )  # fmt: skip
+    (one,) = found.traces
+    assert (one.interventions.oracle, one.interventions.frozen) == ("fails", "recovers")
+    assert str(one.attribution) == "generation attributed"
+
+
+def test_replays__in_the_same_file_count_as_well(tmp_path):
+    rows = [
+        diagnosed.trace(**LOST),
+        diagnosed.trace(trace="o", pair="t", repeat=1, condition="oracle_context"),
+    ]
+    found = diagnosed.found(tmp_path, *rows)
+    (one,) = found.traces
+    assert str(one.attribution) == "context attributed"
+
+
+def test_replays__that_changed_something_else_prove_nothing(tmp_path):
+    ids = {"assembler": "a", "model": "m"}
+    runs = [diagnosed.run(diagnosed.trace(**LOST), identities=ids)]
+    other = {"assembler": "b", "model": "n"}
+    runs.append(
+        diagnosed.run(diagnosed.trace(trace="o", pair="t", condition="oracle_context"), identities=other)
+    )
+    found = diagnose(runs, suite=diagnosed.suite(tmp_path), names=["seen", "oracle"])
+    (one,) = found.traces
+    assert (one.interventions.oracle, one.attribution.status) == ("", "hypothesis")
+    assert "oracle: 1 replay(s) that changed what one of oracle_context must not" in found.notes
+
+
+def test_replays__without_their_pair_are_counted(tmp_path):
+    found = replayed(tmp_path, {"trace": "other"}, ({"condition": "oracle_context"}, {}))
+    assert len(found.traces) == 1
+    assert found.notes == ["r0: 1 replay(s) whose pair is no trace of these runs"]
+
+
+def test_replays__of_the_output_flip_or_do_not(tmp_path):
+    for said_again, wanted in (("no", "flips"), ("yes", "same")):
+        given = [
+            diagnosed.verdict("covered", run="seen"), diagnosed.verdict("covered", said_again, run="r0"),
+        ]  # fmt: skip
+        found = replayed(tmp_path / wanted, {}, ({"condition": "frozen_output"}, {}), given=given)
+        (one,) = found.traces
+        assert one.interventions.output == wanted
+        assert one.layers.split()[7] == ("F" if wanted == "flips" else "P")
+        assert (one.attribution.status == "disputed") is (wanted == "flips")
+    (one,) = replayed(tmp_path / "none", {}, ({"condition": "frozen_output"}, {})).traces
+    assert one.interventions.output == "not judged"
+
+
+# --- at the border
+
+
+def test_diagnose__needs_a_suite():
+    with pytest.raises(UsageError, match="a diagnosis needs a suite"):
+        diagnose({"q": {"a": 1.0}}, qrels={"q": {"a": 1}})
+
+
+def test_diagnose__a_plain_ranking_is_no_trace(tmp_path):
+    table = pa.table({"case_id": ["c"], "doc_id": ["rule#1"], "score": [1.0]})
+    with pytest.raises(UsageError, match="a plain ranking"):
+        diagnose(table, suite=unspoken(tmp_path))
+
+
+def unspoken(folder):
+    cases = [{k: v for k, v in diagnosed.case().items() if k != "lang"}]
+    return diagnosed.suite(folder, cases)
+
+
+def test_diagnose__states_that_are_open_are_never_passed(tmp_path):
+    failed = only(tmp_path, final=None, proposed=None, error="timeout")
+    assert (failed.first, failed.served) == ("unknown", "not judged")
+    disputed = diagnosed.found(
+        tmp_path / "d", diagnosed.trace(), cases=[diagnosed.case(status="disputed")]
+    ).traces[0]
+    assert disputed.first == "unknown"
+
+
+def test_diagnose__confusion_counts_what_is_not_recorded(tmp_path):
+    rows = [
+        diagnosed.trace(), diagnosed.trace(repeat=1, trace="u", final=None, proposed=None),
+        diagnosed.trace(repeat=2, trace="v", final=None, proposed=None, error="x"),
+    ]  # fmt: skip
+    found = diagnosed.found(tmp_path, *rows)
+    assert list(found.confusion.values()) == [
+        {"answer": {"answer": 1, "not recorded": 1, "failed": 1}}
+    ]
+
+
+def test_written__run_names_do_not_break_lines(tmp_path):
+    where = diagnosed.suite(tmp_path)
+    tables.write_ipc(diagnosed.run(diagnosed.trace()), tmp_path / "r.arrow")
+    from ragcore.report.diagnosis import page
+
+    found = diagnose(tmp_path / "r.arrow", suite=where, names=["a\nb"])
+    assert b"a\\nb" in page(found, "table")
