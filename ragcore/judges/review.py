@@ -27,6 +27,7 @@ from ragcore.judges.sensitivity import (
     sensitivities,
 )
 from ragcore.judges.statement import statements
+from ragcore.judges.unpacking import unpacked
 from ragcore.judges.views import Judges, judges_of, views_of
 from ragcore.judgments import Judgments, as_sources, read_judgments
 from ragcore.suites import find_suite, open_suite
@@ -110,12 +111,15 @@ def review(
     else:
         given = read_judgments(list(as_sources(judgments)))
     moved = replays([read_traces(run) for run in runs]) if len(runs) else {}
+    given, left_out = unpacked(given)
     given = as_replayed(given, moved)
     opened = None if suite is None else open_suite(find_suite(str(suite), Path()))
     cases = None if opened is None else opened.cases
     if opened is not None and not declared:
         declared = str(opened.settings.get("judge") or "")
-    items, judges = items_of(given, cases, declared), judges_of(given)
+    items = items_of(given, cases, declared)
+    items.counts = left_out | items.counts
+    judges = judges_of(items.judgments)
     agreement, notes = agreements(items, judges, views_of(items, judges))
     quality = qualities(items, judges, against, level)
     means = estimates(items, judges, against, level)
