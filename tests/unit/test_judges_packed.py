@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import pyarrow as pa
 import pytest
 
 import reference_items as plain
@@ -16,17 +15,6 @@ from ragcore.judges.unpacking import LEFT_OUT, unpacked
 from ragcore.judgments import read_judgments
 
 WORDS = [*schema.VERDICTS, None]
-
-
-def packed(*rows):
-    """A packed table; `verdicts` are words or None."""
-    wanted = {**{k: v for k, v in plain.ROW.items() if k not in ("verdict", "claim", "score")}}
-    names = [*wanted, "verdicts"]
-    kinds = [*(schema.JUDGMENTS.field(n).type for n in wanted), pa.list_(pa.string())]
-    return pa.table(
-        {n: pa.array([{**wanted, **row}[n] for row in rows], kind)
-         for n, kind in zip(names, kinds, strict=True)}
-    )  # fmt: skip
 
 
 def both(seed):
@@ -54,7 +42,7 @@ def both(seed):
                         given = [chunks[i]] if relation == "relevance" else chunks
                     row = {**base, "claim": claim, "evidence": given, "verdict": verdict}
                     rows += [row] if verdict else []
-    return packed(*lists), plain.table(*rows)
+    return plain.packed(*lists), plain.table(*rows)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -75,7 +63,7 @@ def test_packed__beside_rows():
 
 
 def test_packed__on_the_context_of_a_trace_is_counted_and_left_out():
-    table = packed(
+    table = plain.packed(
         {"relation": "chunk_entails", "verdicts": ["yes", None, "no"]}, {"verdicts": ["yes"]}
     )
     made, left = unpacked(read_judgments(table))
@@ -94,8 +82,8 @@ def test_packed__on_the_context_of_a_trace_is_counted_and_left_out():
 )
 def test_packed__lists_that_do_not_fit(row, found):
     with pytest.raises(InputError, match=f"row 2: {found}"):
-        review(packed({"verdicts": ["yes"]}, row))
+        review(plain.packed({"verdicts": ["yes"]}, row))
 
 
 def test_packed__of_nothing():
-    assert review(packed()).notes == ["no verdict in the files given"]
+    assert review(plain.packed()).notes == ["no verdict in the files given"]

@@ -11,6 +11,7 @@ import reference_items as plain
 import tables
 from ragcore import schema, score
 from ragcore.errors import UsageError
+from ragcore.judges.review import review
 
 NAMES = ("coverage", "disputed", "below_rung", "errors", "missing")
 
@@ -37,7 +38,7 @@ def made(tmp_path, traces, cases, verdicts, *measures):
     run = pa.Table.from_pylist(
         traces, schema=pa.schema([schema.RUNS.field(n) for n in columns])
     ).replace_schema_metadata({schema.MANIFEST_KEY: b'{"run": "r"}'})
-    judgments = None if verdicts is None else plain.table(*verdicts)
+    judgments = plain.table(*verdicts) if isinstance(verdicts, list) else verdicts
     return score(run, suite=suite, judgments=judgments, measures=list(measures))
 
 
@@ -151,3 +152,86 @@ def test_measures__pool_over_cases(tmp_path):
     found = made(tmp_path, traces, cases, verdicts, "judge.coverage", "micro(judge.coverage)")
     assert found.mean("judge.coverage") == (1.0 + 1 / 6) / 2
     assert found.mean("micro(judge.coverage)") == 3 / 8
+
+
+# --- the corrected share
+
+
+def few_labels():
+    """Traces of whole answers and the verdicts of `ragcore.judges.estimates`' golden values."""
+    words = {"1": "yes", "0": "no"}
+    base = {"relation": "correct", "claim": None}
+    rows = []
+    for i, (y, f) in enumerate(zip("1011011011", "1111010011", strict=True)):
+        own = {**base, "case_id": f"l{i}"}
+        rows.append({**own, "judge": "h", "rung": "human", "verdict": words[y]})
+        rows.append({**own, "judge": "m", "verdict": words[f]})
+    rows += [
+        {**base, "case_id": f"u{i}", "judge": "m", "verdict": "yes" if i < 68 else "no"}
+        for i in range(100)
+    ]
+    return rows
+
+
+def test_ppi__golden(tmp_path):
+    rows = few_labels()
+    names = list(dict.fromkeys(r["case_id"] for r in rows))
+    found = made(tmp_path, [trace(c) for c in names], [case(c) for c in names], rows, "judge.ppi")
+    (row,) = found.rows()
+    assert round(row["mean"], 4) == 0.6909
+    assert [round(row[end], 4) for end in ("ci_low", "ci_high")] == [0.4446, 0.9371]
+    assert (row["ci_method"], row["n_ok"], row["n_missing"]) == ("ppi", 10, 100)
+    assert "10 cases with a label, 100 with the judge alone, weight 0.457" in row["note"]
+    assert "fewer than 30" in row["note"]
+    assert parts(found, "judge.ppi", "l0") == ("ok", 1.0, 1.0, "human")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("pack", [False, True])
+def test_ppi__is_the_estimate_of_the_review(tmp_path, seed, pack):
+    rng = random.Random(seed)
+    names = [f"c{i:02}" for i in range(24)]
+    sizes = {c: rng.randint(1, 4) for c in names}
+    rows = []
+    for c in names:
+        for k in range(sizes[c]):
+            own = {"case_id": c, "claim": k}
+            judged = rng.choice(["yes", "no", "partial", "unclear"])
+            rows.append({**own, "judge": "m", "verdict": judged})
+            if c < "c12" and rng.random() < 0.8:
+                verdict = rng.choice(["yes", "no"])
+                rows.append({**own, "judge": "h", "rung": "human", "verdict": verdict})
+    traces = [trace(c, "abcd"[: sizes[c]]) for c in names]
+    asked = "judge.ppi(relation=entailed)"
+    given = rows
+    if pack:
+        lists = {c: [r["verdict"] for r in rows if r["case_id"] == c and r["judge"] == "m"]
+                 for c in names}  # fmt: skip
+        lists = [{"case_id": c, "judge": "m", "verdicts": said} for c, said in lists.items()]
+        people = [r for r in rows if r["judge"] == "h"]
+        given = (plain.packed(*lists), plain.table(*people))
+    found = made(tmp_path, traces, [case(c) for c in names], given, asked)
+    (one,) = review(plain.table(*rows)).estimates
+    mean = one.means["ppi++"]
+    (row,) = found.rows()
+    assert (row["mean"], row["ci_low"], row["ci_high"]) == pytest.approx(
+        (mean.mean, mean.low, mean.high), abs=1e-12
+    )
+    assert (mean.n, mean.n_unlabelled) == (one.n_labelled, one.n_unlabelled)
+    assert f"{one.n_labelled} cases with a label, {one.n_unlabelled} with" in row["note"]
+
+
+def test_ppi__refuses_what_is_not_clear(tmp_path):
+    rows = [{"judge": j, "relation": "correct", "claim": None} for j in ("m", "o")]
+    for asked, wanted in (
+        ("judge.ppi", "2 judges below the rung human"),
+        ("judge.ppi(relation=all)", "relation='all'"), ("judge.ppi(against=boss)", "'boss'"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=wanted):
+            made(tmp_path, [trace("a")], [case("a")], rows, asked)
+    named = made(tmp_path, [trace("a")], [case("a")], rows, "judge.ppi(judge=m)")
+    assert named.state("judge.ppi(judge=m)", "a") == "missing"
+    (row,) = named.rows()
+    assert row["mean"] is None
+    nobody = made(tmp_path, [trace("a")], [case("a")], [{**rows[0], "rung": "human"}], "judge.ppi")
+    assert nobody.state("judge.ppi", "a") == "missing"
