@@ -13,6 +13,7 @@ import pytest
 
 import published
 import reference_items as plain
+from ragcore.errors import UsageError
 from ragcore.judges.review import review
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -198,3 +199,27 @@ def test_expertqa__few_labels_and_the_rule_find_the_share_of_all(experts):
     assert one.means["ppi++"].se <= one.means["classical"].se + 1e-12
     assert one.means["ppi"].se > one.means["ppi++"].se
     assert not one.means["classical"].warning
+
+
+def test_mosaic__measures_under_either_judge():
+    runs = [MOSAIC / "runs" / f"{name}.arrow" for name in ("observed", "frozen_output")]
+    asked = {"suite": MOSAIC, "compare": ("literal@1", "literal@2"), "runs": runs}
+    found = review(FILES, **asked, measures=["nuggets.all", "citation.precision"])
+    nuggets, precision = found.effects
+    assert (nuggets.measure, nuggets.run, nuggets.before) == (
+        "nuggets.all",
+        "observed",
+        "literal@1",
+    )
+    # The reference claims of M8 are covered once units are converted; nothing else moves.
+    one = next(s for s in found.sensitivity if s.relation == "covered")
+    assert nuggets.paired.n == one.effect.n
+    assert nuggets.paired.delta == one.effect.delta == pytest.approx(1 / nuggets.paired.n)
+    assert (nuggets.paired.low, nuggets.paired.high) == (one.effect.low, one.effect.high)
+    assert precision.paired.delta == 0.0
+    rows = {r["measure"]: r for r in found.table().to_pylist() if r["section"] == "effect"}
+    assert rows["nuggets.all difference"]["ci_high"] == nuggets.paired.high
+    with pytest.raises(UsageError, match="no mean over cases"):
+        review(FILES, **asked, measures=["prohibited.claims"])
+    with pytest.raises(UsageError, match="say compare, suite and runs"):
+        review(FILES, measures=["nuggets.all"])

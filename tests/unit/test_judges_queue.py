@@ -326,6 +326,7 @@ BAD = {
     "a queue of no format": (["--queue", "q.xlsx"], "ends in .arrow, .jsonl or .tsv"),
     "a rung": (["--against", "boss"], "boss"),
     "no suite": (["--suite", "gone"], "no suite 'gone' found"),
+    "a measure of no run": (["-m", "nuggets.all", "--compare", "m@1", "h"], "runs as well"),
     "no run": (["--run", "gone.arrow"], "gone.arrow"),
 }
 
