@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 GEOMETRIC_FLOOR = 1e-5
 NO_INTERVAL = Interval(math.nan, math.nan, "", 0.0)
 ORDER_STATISTIC = "order-statistic"
+PPI = "ppi"
 
 Parts = tuple[F64, ...]
 Total = tuple[float, float, float | None]
@@ -257,6 +258,57 @@ def _curve(words: str, note: str, pick: Callable[[Any], float]) -> Form:
     )  # fmt: skip
 
 
+# --- cases with a label, and cases that only a judge has seen
+
+
+def _by_label(run: RunScores, m: int, rankings: I64 | None) -> Parts:
+    """Labels and the judge's values of labelled cases; its values of the others. Variants averaged.
+
+    A ranking is labelled if it is ok; the judge's value is what the column orders by.
+    """
+    part = slice(None) if rankings is None else rankings
+    order = run.columns[m].order
+    if order is None:
+        return np.empty(0), np.empty(0), np.empty(0)
+    judged, cases = np.asarray(order)[part], run.case_of[part]
+    states, values = run.states[m, part], run.values[m, part]
+    alone = np.where(np.isfinite(judged), np.int8(schema.OK), np.int8(schema.MISSING))
+    alone = np.where(states == schema.MISSING, alone, np.int8(schema.NA))
+    y, f = (reduce(v[None], states[None], cases) for v in (values, judged))
+    others = reduce(judged[None], alone[None], cases)
+    known = y.states[0] == schema.OK
+    rest = ~known & (others.states[0] == schema.OK)
+    return y.values[0][known], f.values[0][known], others.values[0][rest]
+
+
+def _corrected(values: F64, parts: Parts) -> Total:
+    from ragcore_kernels.ppi import ppi_mean
+
+    y, f, others = parts
+    n = y.size
+    mean = ppi_mean(y, f, others).mean if n else math.nan
+    return mean, mean * n if n else 0.0, float(n)
+
+
+def _corrected_interval(values: F64, parts: Parts, level: float) -> Interval:
+    from ragcore_kernels.ppi import ppi_mean
+
+    y, f, others = parts
+    found = ppi_mean(y, f, others, level=level)
+    return NO_INTERVAL if found.reason else Interval(found.low, found.high, PPI, 0.0)
+
+
+def _on_labels(parts: Parts, found: Interval, n_cases: int) -> list[str]:
+    from ragcore_kernels.ppi import ppi_mean
+
+    y, f, others = parts
+    one = ppi_mean(y, f, others)
+    said = [f"{one.n} cases with a label, {one.n_unlabelled} with the judge alone"]
+    if one.n:
+        said[0] += f", weight {one.lam:.3f}"
+    return said + [text for text in (one.reason, one.warning) if text]
+
+
 def _few(parts: Parts, found: Interval, n_cases: int) -> list[str]:
     return ["n=1: no interval"] if parts[0].size == 1 else []
 
@@ -289,6 +341,12 @@ FORMS: dict[str, Form] = {
     "eaurc": _curve(
         "the area under risk against coverage, less that of a perfect order",
         "area beyond the least", lambda curve: curve.e_aurc,
+    ),
+    "ppi": Form(
+        "the mean of labels over cases, with what the judge says of the other cases (PPI++)",
+        "estimate of a mean, of no single answer", _corrected, _corrected_interval, _by_label,
+        paired=False, why="an estimate from labels and a judge is no mean of cases",
+        remarks=_on_labels,
     ),
 }  # fmt: skip
 """Forms by name; quantiles besides, see `form_of`."""

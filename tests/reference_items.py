@@ -34,6 +34,19 @@ def table(*rows: dict[str, Any]) -> pa.Table:
     )
 
 
+def packed(*rows: dict[str, Any]) -> pa.Table:
+    """Rows of packed judgments; `verdicts` are words or None."""
+    wanted = {k: v for k, v in ROW.items() if k not in ("verdict", "claim", "score")}
+    kinds = {name: schema.JUDGMENTS.field(name).type for name in wanted}
+    kinds["verdicts"] = pa.list_(pa.string())
+    return pa.table(
+        {
+            name: pa.array([{**wanted, **row}[name] for row in rows], kind)
+            for name, kind in kinds.items()
+        }
+    )
+
+
 def subject(row: dict[str, Any]) -> Item:
     """What is judged, whatever the trace."""
     chunks = frozenset(row["evidence"] or ()) if row["relation"] in BY_CHUNK else None

@@ -20,6 +20,9 @@ _WHAT = (
     click.option("--run", "runs", type=click.Path(path_type=Path), multiple=True,
                  help="Run whose frozen outputs count as what they replay, and the run that they "
                  "replay; may be repeated."),
+    click.option("-m", "--measure", "measures", multiple=True,
+                 help="With --compare, --suite and --run: score it with the verdicts of either "
+                 "judge alone; may be repeated."),
     click.option("--judge", "declared", default="",
                  help="The judge that counts among equals; else the suite's."),
     click.option("--level", type=click.FloatRange(0.5, 0.9999, min_open=True), default=0.95,
@@ -62,7 +65,7 @@ def judges(
     found = review(
         list(judgments), suite=given["suite"], against=given["against"],
         compare=given["compare"] or None, runs=given["runs"], seed=given["seed"],
-        declared=given["declared"], level=given["level"],
+        measures=given["measures"], declared=given["declared"], level=given["level"],
     )  # fmt: skip
     from ragcore.judges.queue import rows_of_text
     from ragcore.report import judges as pages

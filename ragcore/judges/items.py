@@ -15,6 +15,7 @@ import pyarrow as pa
 from ragcore import schema
 from ragcore.formats.compute import pc
 from ragcore.judges.codes import matches, packed, sets_of
+from ragcore.judges.unpacking import unpacked
 from ragcore.judgments import Judgments
 from ragcore.lists import coded, integers, joined, plain
 from ragcore_kernels import verdicts as kernel
@@ -37,7 +38,7 @@ class Items:
 
     Attributes
     ----------
-    judgments : the verdicts.
+    judgments : the verdicts, one a row.
     case, relation, claim, run, lang, repeat : (n,) codes and numbers as in `judgments`, -1 where
         null.
     first : (n,), a verdict on each item: its evidence is the item's.
@@ -135,13 +136,15 @@ def items_of(judgments: Judgments, cases: pa.Table | None = None, declared: str 
 
     Parameters
     ----------
-    judgments : of any number of judges and runs.
+    judgments : of any number of judges and runs; packed ones are taken apart.
     cases : of a suite: verdicts on other cases, or in languages that a case has not, are counted
         and left out, and `judge_required` is held. None takes all verdicts.
     declared : the judge that counts among equals, "" for none.
     """
-    made = _distinct(judgments)
+    plain_rows, left = unpacked(judgments)
+    made = _distinct(plain_rows)
     used, counts, needed_of = _known(made, cases)
+    counts = left | counts
     rows = np.flatnonzero(used)
     by_chunk = np.isin(made.relation, [schema.RELATIONS.index(r) for r in BY_CHUNK])
     texts = plain(made.evidence.items)

@@ -14,6 +14,7 @@ from ragcore import schema
 from ragcore.errors import UsageError
 from ragcore.judges.agreement import PairAgreement, agreements
 from ragcore.judges.coverage import Coverage, JudgeCard, cards, coverages
+from ragcore.judges.effects import Effect, effects
 from ragcore.judges.estimates import Estimate, estimates
 from ragcore.judges.items import Items, items_of
 from ragcore.judges.quality import Quality, qualities
@@ -27,6 +28,7 @@ from ragcore.judges.sensitivity import (
     sensitivities,
 )
 from ragcore.judges.statement import statements
+from ragcore.judges.unpacking import unpacked
 from ragcore.judges.views import Judges, judges_of, views_of
 from ragcore.judgments import Judgments, as_sources, read_judgments
 from ragcore.suites import find_suite, open_suite
@@ -41,6 +43,7 @@ class Review:
     items, judges : what was judged, and by whom.
     coverage, cards, agreement, quality, estimates, sensitivity : one entry each, see the modules
         that make them; sensitivity only if two judges were to be compared.
+    effects : measures under either of the two, if any were asked for.
     audit : the cases to audit, if a seed was given.
     against, level : the least rung of the reference; of the intervals.
     compared : the two judges, or None.
@@ -57,6 +60,7 @@ class Review:
     quality: list[Quality]
     estimates: list[Estimate]
     sensitivity: list[Sensitivity]
+    effects: list[Effect]
     audit: Audit | None
     against: str
     level: float
@@ -69,11 +73,11 @@ class Review:
         """The items that people have to settle, as `ragcore.judges.queue.QUEUE`."""
         return queue_of(self.items, self.open)
 
-    def flips(self, sensitivity: Any) -> Any:
-        """Rows of the items that two judges, or two versions of one, see otherwise."""
+    def flips(self, one: Sensitivity) -> list[dict[str, Any]]:
+        """The items on which two judges differ, a row of `ragcore.judges.rows.REVIEW` each."""
         from ragcore.judges.rows import flips
 
-        return flips(self, sensitivity)
+        return list(flips(self, one))
 
     def table(self) -> pa.Table:
         """One row a statistic, as `ragcore.judges.rows.REVIEW`."""
@@ -85,7 +89,7 @@ class Review:
 def review(
     judgments: Any, *, suite: Any = None, against: str = "human",
     compare: tuple[str, str] | None = None, runs: Sequence[Any] = (), seed: int | None = None,
-    declared: str = "", level: float = 0.95,
+    measures: Sequence[str] = (), declared: str = "", level: float = 0.95,
 ) -> Review:  # fmt: skip
     """Look at judges through their verdicts.
 
@@ -96,6 +100,7 @@ def review(
     against : least rung that is reference for the judges below it.
     compare : names of two judges, ``judge`` or ``judge@version``.
     runs : run files; their frozen outputs count as the traces that they replay.
+    measures : to score with the verdicts of either of the two alone; needs `suite` and `runs`.
     seed : of the audit sample; None draws none.
     declared : the judge that counts among equals; "" for the suite's, if it names one.
     level : of all intervals.
@@ -115,21 +120,32 @@ def review(
         given = judgments
     else:
         given = read_judgments(list(as_sources(judgments)))
-    moved = replays([read_traces(run) for run in runs]) if len(runs) else {}
+    if len(measures) and (compare is None or suite is None or not len(runs)):
+        raise UsageError("a measure under two judges", "say compare, suite and runs as well")
+    traces = [read_traces(run) for run in runs]
+    moved = replays(traces)
+    given, left_out = unpacked(given)
     given = as_replayed(given, moved)
-    opened = None if suite is None else open_suite(find_suite(str(suite), Path()))
+    folder = None if suite is None else find_suite(str(suite), Path())
+    opened = None if folder is None else open_suite(folder)
     cases = None if opened is None else opened.cases
     if opened is not None and not declared:
         declared = str(opened.settings.get("judge") or "")
-    items, judges = items_of(given, cases, declared), judges_of(given)
+    items = items_of(given, cases, declared)
+    items.counts = left_out | items.counts
+    judges = judges_of(items.judgments)
     agreement, notes = agreements(items, judges, views_of(items, judges))
     quality = qualities(items, judges, against, level)
     means = estimates(items, judges, against, level)
     changed = [] if compare is None else sensitivities(items, judges, *compare, level)
+    effect: list[Effect] = []
+    if len(measures) and compare is not None and folder is not None:
+        own = [(name, table) for name, table in traces if name not in moved]
+        effect = effects(own, folder, items.judgments, judges, compare, measures, level)
     audit = None if seed is None else sample_of(items, judges, cases, seed)
     found = Review(
         items, judges, coverages(items), cards(items, judges), agreement, quality, means, changed,
-        audit, against, level, compare, open_items(items),
+        effect, audit, against, level, compare, open_items(items),
         statements(means, quality, level), notes,
     )  # fmt: skip
     found.notes = [*_notes(found, moved, cases), *notes]

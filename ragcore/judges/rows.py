@@ -21,7 +21,8 @@ REVIEW = pa.schema(
         ("lang", pa.string()), ("repeat", pa.int16()), ("claim", pa.int16()), ("note", pa.string()),
     ]
 )  # fmt: skip
-"""`section`: judge, coverage, agreement, quality, estimate, sensitivity, flip, audit, statement.
+"""`section`: judge, coverage, agreement, quality, estimate, sensitivity, flip, effect, audit,
+statement.
 `judge` and `against` are the two that are compared, or a judge and the rung it is held against;
 `run` is null for all runs together and for verdicts on cases themselves. Null where there is no
 number."""
@@ -159,6 +160,22 @@ def _sensitivity(found: Any) -> Iterator[Row]:
             "measure": "p_value", "value": effect.p_value, "ci_method": effect.p_method,
         }  # fmt: skip
         yield from flips(found, one)
+    for one in found.effects:
+        yield from _effect(one)
+
+
+def _effect(one: Any) -> Iterator[Row]:
+    base = {
+        "section": "effect", "run": one.run, "judge": one.before, "against": one.after,
+        "n": one.paired.n,
+    }  # fmt: skip
+    yield base | {"measure": f"{one.measure} before", "value": one.paired.before}
+    yield base | {"measure": f"{one.measure} after", "value": one.paired.after}
+    yield base | {
+        "measure": f"{one.measure} difference", "value": one.paired.delta,
+        "ci_low": one.paired.low, "ci_high": one.paired.high, "ci_method": one.paired.method,
+        "note": one.paired.reason or None,
+    }  # fmt: skip
 
 
 def flips(found: Any, one: Any) -> Iterator[Row]:

@@ -12,7 +12,7 @@ _NEEDED = (
 )
 
 
-def _share(name: str, what: str, question: str, limit: str) -> Definition:
+def _share(name: str, what: str, question: str, limit: str, better: str = "less") -> Definition:
     return Definition(
         name=name,
         layer="judging",
@@ -26,6 +26,7 @@ def _share(name: str, what: str, question: str, limit: str) -> Definition:
         params={"relation": "all"},
         zero=False,
         pooled=True,
+        better=better,
     )
 
 
@@ -34,6 +35,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         "judge.coverage", "that settle what they are on",
         "How much of what has to be judged is decided?",
         "decided is not right: see ragcore judges for how good the judges are",
+        better="more",
     ),
     _share(
         "judge.disputed", "on which equals differ, or that leave it open",
@@ -54,5 +56,23 @@ DEFINITIONS: tuple[Definition, ...] = (
         "judge.missing", "that nobody gave",
         "How much was never judged?",
         "a case that the run lacks needs verdicts on its reference claims alone",
+    ),
+    Definition(
+        name="judge.ppi",
+        layer="judging",
+        formula="PPI++: w * mean of the judge over cases without a label + mean over labelled "
+        "cases of (label - w * judge); label and judge are shares of yes among the verdicts that "
+        "both gave, w is the weight of least variance, from 0 to 1",
+        na="never: a case without a label is missing, and counts by what the judge says of it",
+        needs=("judgments",),
+        source="Angelopoulos et al., PPI++, 2023; one value a case, as claims of one answer are "
+        "no independent sample",
+        question="Which share would people give, if they had judged all cases?",
+        limit="the labelled cases must be drawn from those of the run; an estimate of a mean, "
+        "never of one answer; per case the label alone is shown",
+        cutoff="none",
+        params={"relation": "correct", "against": "human", "judge": ""},
+        aggregate="ppi",
+        zero=False,
     ),
 )  # fmt: skip

@@ -10,8 +10,10 @@ import numpy as np
 
 from ragcore import schema
 from ragcore.errors import UsageError
+from ragcore.measures.corrected import labels_and_judge
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, NO_VERDICT, Column, Inputs, missing
+from ragcore.verdicts import Verdicts
 from ragcore_kernels import verdicts as kernel
 from ragcore_kernels.layout import I64
 
@@ -41,12 +43,14 @@ class Needed:
 
 
 def needed(inputs: Inputs, relation: str) -> Needed:
-    """The verdicts that one relation needs."""
-    return inputs.once(f"needed {relation}", lambda: _needed(inputs, relation))
+    """The verdicts that one relation needs, as they count."""
+    verdicts = inputs.verdicts
+    return inputs.once(f"needed {relation}", lambda: needed_of(inputs, verdicts, relation))
 
 
-def _needed(inputs: Inputs, relation: str) -> Needed:
-    verdicts, n = inputs.verdicts, inputs.n
+def needed_of(inputs: Inputs, verdicts: Verdicts, relation: str) -> Needed:
+    """The verdicts that one relation needs, from some of all verdicts on a run."""
+    n = inputs.n
     if relation == "conflict_shown" or (relation == "correct" and _whole(inputs)):
         found = verdicts.whole(relation)
         there = np.flatnonzero(~inputs.absent)  # what was not run has no answer to judge
@@ -56,7 +60,7 @@ def _needed(inputs: Inputs, relation: str) -> Needed:
         found = verdicts.units(relation, shown.offsets, inputs.units(shown))
         recorded = shown.present
     elif relation == "cites":
-        return _cited(inputs)
+        return _cited(inputs, verdicts)
     else:
         of_case = relation in ("covered", "chunk_entails_reference")
         claims = inputs.case_lists("claims") if of_case else inputs.trace_lists("claims")
@@ -78,17 +82,17 @@ def _whole(inputs: Inputs) -> bool:
     if given is None or not inputs.has_trace("claims"):
         return True
     on = given.relation == schema.RELATIONS.index("correct")
-    packed = getattr(given, "packed", None)  # lists of verdicts are one a claim
+    packed = given.packed  # whose lists are one verdict a claim
     if packed is not None and (packed.relation == schema.RELATIONS.index("correct")).any():
         return False
     return bool(on.any()) and bool((given.claim[on] < 0).all())
 
 
-def _cited(inputs: Inputs) -> Needed:
+def _cited(inputs: Inputs, verdicts: Verdicts) -> Needed:
     """Each claim with each chunk that it cites, once; citations of no claim or chunk need none."""
     claims, cited = inputs.trace_lists("claims"), inputs.trace_lists("citations")
     units, claim, owner = inputs.units(cited), cited.integers("claim"), cited.owners
-    cells = inputs.verdicts.pairs("cites", claims.offsets, cited.offsets, units)
+    cells = verdicts.pairs("cites", claims.offsets, cited.offsets, units)
     good = (claim >= 0) & (claim < claims.counts[owner]) & (units >= 0)
     at, who = np.flatnonzero(good), owner[good]
     place = _first(owner, units)[at] - cited.offsets[who]
@@ -115,6 +119,43 @@ def _relations(inputs: Inputs, measure: Measure) -> list[str]:
             f"measure {measure.text!r}: relation={asked!r}", f"all, {', '.join(EXPECTED)}"
         )
     return [asked]
+
+
+def corrected(inputs: Inputs, measure: Measure) -> Column:
+    """Share of yes by people where they labelled; what the judge says goes along as the order."""
+    given = inputs.shared.judgments
+    if given is None:
+        return missing(inputs, NO_VERDICT)
+    relation = measure.params["relation"]
+    if relation not in EXPECTED:
+        raise UsageError(
+            f"measure {measure.text!r}: relation={relation!r}", f"one of {', '.join(EXPECTED)}"
+        )
+    sides = labels_and_judge(inputs, measure)
+    if sides is None:
+        return missing(inputs, NO_VERDICT)
+    people, judge = (needed_of(inputs, one, relation) for one in sides)
+    n = inputs.n
+    both, alone = (people.verdict >= 0) & (judge.verdict >= 0), judge.verdict >= 0
+
+    def count(where: Any) -> Any:
+        return np.bincount(people.owner[where], minlength=n).astype(np.float64)
+
+    labelled, any_label = count(both), count(people.verdict >= 0)
+    ok = labelled > 0
+    # A case that people labelled is never one of those that only the judge has seen.
+    touched = np.isin(inputs.match.case_of, inputs.match.case_of[any_label > 0])
+    order = np.full(n, np.nan)
+    seen = count(alone)
+    np.divide(count(alone & (judge.verdict == kernel.YES)), seen, out=order, where=seen > 0)
+    order[touched] = np.nan
+    np.divide(count(both & (judge.verdict == kernel.YES)), labelled, out=order, where=ok)
+    rungs = np.full(n, np.int8(127))
+    np.minimum.at(rungs, people.owner[both], people.rung[both])
+    rungs[rungs == 127] = -1
+    why = {schema.MISSING: "no-label"}
+    over = count(both & (people.verdict == kernel.YES))
+    return Column(over, labelled, inputs.states(ok), why, rungs, order=order)
 
 
 def _share(counts: Callable[[Any], Any]) -> Callable[[Inputs, Measure], Column]:
@@ -148,5 +189,6 @@ VALUES: dict[str, Callable[[Inputs, Measure], Column]] = {
     "judge.below_rung": _share(lambda verdict: verdict == kernel.LOW_RUNG),
     "judge.errors": _share(lambda verdict: verdict == kernel.FAILED),
     "judge.missing": _share(lambda verdict: verdict == kernel.MISSING),
+    "judge.ppi": corrected,
 }
 """How each measure of this layer is worked out."""

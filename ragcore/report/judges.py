@@ -26,7 +26,8 @@ def page(found: Any, form: str) -> bytes:
         ("judges", _cards), ("coverage, by rung", _coverage), ("agreement", _agreement),
         ("quality against {against} or above", _quality),
         ("share of yes, corrected by labels of {against} or above", _estimates),
-        ("sensitivity to the judge", _sensitivity), ("flips", _flips), ("audit", _audit),
+        ("sensitivity to the judge", _sensitivity), ("flips", _flips),
+        ("measures under either judge", _effects), ("audit", _audit),
     ):  # fmt: skip
         head, body = section(found)
         if body:
@@ -156,6 +157,22 @@ def _flips(found: Any) -> Section:
                 [plain(row["case_id"]), row["lang"] or "", _run(row["run"]), row["relation"],
                  claim, row["measure"], plain(row["note"] or "")]
             )  # fmt: skip
+    return head, body
+
+
+def _effects(found: Any) -> Section:
+    head = ["measure", "run", "judges", "before", "after", "delta", "interval", "p", "cases",
+            "unpaired"]  # fmt: skip
+    body = []
+    for one in found.effects:
+        e = one.paired
+        interval = "" if e.low is None else f"[{e.low + 0.0:.4f}, {e.high + 0.0:.4f}] {e.method}"
+        p = "" if e.p_value is None else f"{e.p_value:.4f}"
+        body.append(
+            [plain(one.measure), plain(one.run), plain(f"{one.before} / {one.after}"),
+             _value(e.before), _value(e.after), _value(e.delta), interval, p, str(e.n),
+             str(e.unpaired)]
+        )  # fmt: skip
     return head, body
 
 

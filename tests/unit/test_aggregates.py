@@ -54,7 +54,7 @@ def test_forms__of_the_same_values():
 def test_forms__of_nothing(how):
     none = np.empty(0)
     form = form_of(how)
-    parts = {"quantile(0.95)": (none,)}.get(how, (none, none))
+    parts = {"quantile(0.95)": (none,), "ppi": (none,) * 3}.get(how, (none, none))
     total = form.total(none, parts)
     assert how == "sum" or np.isnan(total[0])
     assert total[1] == 0.0

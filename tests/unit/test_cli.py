@@ -200,7 +200,8 @@ def searched(tmp_path_factory):
 
 @pytest.mark.parametrize("words", list(examples()))
 def test_help__examples_run(words, folder, searched):
-    shutil.copytree(ROOT / "data" / "ka4", folder / "data" / "ka4")
+    for name in ("ka4", "mosaic"):
+        shutil.copytree(ROOT / "data" / name, folder / "data" / name)
     shutil.copytree(searched, folder, dirs_exist_ok=True)
     arguments = []
     for word in words:
