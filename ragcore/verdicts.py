@@ -150,7 +150,7 @@ def _numbers(values: list[Any] | None, n: int, code: Callable[[Any], int]) -> I6
         return np.full(n, -1, np.int64)
     known = {value: code(value) for value in set(values)}
     if len(known) == 1:
-        return np.full(n, *known.values(), np.int64)
+        return np.full(n, next(iter(known.values())), np.int64)
     return np.fromiter((known[value] for value in values), np.int64, n)
 
 

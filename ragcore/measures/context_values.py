@@ -83,7 +83,7 @@ def tokens(inputs: Inputs, measure: Measure) -> Column:
         known = (context.units >= 0) & (context.units < len(chunks)) & spans.whole & (lengths < 0)
         lengths = np.where(known, own[np.where(known, context.units, 0)], lengths)
     owner = np.repeat(np.arange(inputs.n), np.diff(context.offsets))
-    over = np.bincount(owner, np.maximum(lengths, 0), inputs.n)
+    over = np.bincount(owner, np.maximum(lengths, 0), inputs.n).astype(np.float64)
     open_ones = np.bincount(owner[lengths < 0], minlength=inputs.n) > 0
     known = context.recorded & ~open_ones & ~inputs.absent
     return Column(over, np.ones(inputs.n), inputs.states(known), {schema.MISSING: NOT_RECORDED})

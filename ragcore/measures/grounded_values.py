@@ -87,9 +87,9 @@ def marked(inputs: Inputs, field: str, unmarked: bool, chunks: bool = True) -> A
 
 def harmonic(first: F64, of_first: F64, second: F64, of_second: F64) -> tuple[I64, I64]:
     """F1 of two shares, (n,) whole numbers each: numerator and denominator."""
-    parts = [np.asarray(part).astype(np.int64) for part in (first, of_first, second, of_second)]
-    over, under = np.empty_like(parts[0]), np.empty_like(parts[0])
-    kernel.harmonic(0, over.size, *parts, over, under)
+    a, b, c, d = (np.asarray(x).astype(np.int64) for x in (first, of_first, second, of_second))
+    over, under = np.empty_like(a), np.empty_like(a)
+    kernel.harmonic(0, over.size, a, b, c, d, over, under)
     return over, under
 
 
