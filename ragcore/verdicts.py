@@ -262,16 +262,14 @@ class Verdicts:
         self.counts[kernel.OTHER_RUN] += int((~ours).sum())
         self.counts[kernel.UNKNOWN_CASE] += int((ours & (sizes == 0)).sum())
         sizes = np.where(ours, sizes, 0)
-        row = np.repeat(np.arange(rows.size), sizes)
-        within = np.arange(row.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        ranking = self._members[self._starts[code[row]] + within]
-        row = rows[row]
+        at = np.repeat(np.arange(rows.size), sizes)
+        within = np.arange(at.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        row, ranking = rows[at], self._members[self._starts[code[at]] + within]
         lang, repeat = self._lang_code[given.lang[row]], given.repeat[row].astype(np.int64)
         own, nth = self._langs[ranking], self._repeats[ranking]
         kept = (given.lang[row] < 0) | (own < 0) | (lang == own)
         kept &= (repeat < 0) | (nth < 0) | (repeat == nth)
-        lost = np.setdiff1d(row, row[kept]).size
-        self.counts[kernel.OTHER_VARIANT] += lost
+        self.counts[kernel.OTHER_VARIANT] += np.setdiff1d(row, row[kept]).size
         row, ranking = row[kept], ranking[kept]
         beyond = known[ranking] & (given.claim[row] >= np.diff(claims)[ranking])
         bad = beyond | (given.claim[row] < -1)
@@ -299,8 +297,7 @@ class Verdicts:
         low, high = np.full(n, 127, np.int8), np.full(n, -1, np.int8)
         np.minimum.at(low, key[top], said[top])
         np.maximum.at(high, key[top], said[top])
-        settled = (low == high) & (low != kernel.UNCLEAR)
-        judged = high >= 0
+        settled, judged = (low == high) & (low != kernel.UNCLEAR), high >= 0
         cells[judged] = np.where(settled, low, kernel.DISPUTED)[judged]
         needed = np.zeros(n, np.int8)
         needed[key] = self.match.needed[ranking]

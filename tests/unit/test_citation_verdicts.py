@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from citation_world import ROOMS, cite, claim, got, one, shown
+from citation_world import (
+    GOOD,
+    QUERY,
+    ROOMS,
+    UNIT,
+    cite,
+    claim,
+    got,
+    judged,
+    one,
+    run,
+    shown,
+    suite,
+)
+from claim_tables import packed_of
+from ragcore import score
 from ragcore.errors import InputError
 
 
@@ -105,3 +120,17 @@ def test_verdicts__on_answers_without_recorded_claims_have_no_range(tmp_path):
     assert got(scores, "citation.entailment", "q") == 1.0
     assert got(scores, "trecrag.support_precision", "q") == 1.0
     assert got(scores, "citation.recall", "q") == "missing"
+
+
+def test_laundering__takes_packed_verdicts_and_leaves_those_on_whole_answers(tmp_path):
+    folder = suite(tmp_path / "s", [QUERY], [UNIT])
+    refuted = {"case_id": "q", "evidence": ["u"], "verdict": "no"}
+    packed = packed_of([{"case_id": "q", "relation": "correct", "verdicts": ["yes"]}])
+    whole = {"case_id": "q", "relation": "correct", "claim": None}
+    for given, expected in (
+        ([judged([refuted]), packed], 1.0),
+        ([judged([refuted, whole])], "missing"),
+        ([judged([refuted, whole, {**whole, "claim": 0}])], 1.0),
+    ):
+        scores = score(run([GOOD]), suite=folder, judgments=given, measures=["citation.laundering"])
+        assert got(scores, "citation.laundering", "q") == expected
