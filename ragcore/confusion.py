@@ -87,8 +87,14 @@ class Confusion:
         return "\n".join(line.rstrip() for line in lines)
 
 
-def confusion_of(run: RunScores, of: str = "final") -> Confusion:
+def confusion_of(run: RunScores, of: str = "final", own: Any = None) -> Confusion:
     """Expected against found states of one run, trace by trace.
+
+    Parameters
+    ----------
+    run : scored by a measure of traces.
+    of : ``final`` or ``proposed``.
+    own : (n,) bool, the traces to count; None for all, and cases that were not run.
 
     Raises
     ------
@@ -113,11 +119,12 @@ def confusion_of(run: RunScores, of: str = "final") -> Confusion:
     found = np.where(end.invalid, FOUND.index("invalid"), found)
     found = np.where(inputs.absent, FOUND.index("not run"), found)
     disputed = inputs.status == schema.DISPUTED
-    bare = (wanted < 0) & ~disputed
-    use = ~disputed & ~bare
+    mine = np.ones(inputs.n, np.bool_) if own is None else own
+    bare = (wanted < 0) & ~disputed & mine
+    use = ~disputed & ~bare & mine
     counts = np.zeros((len(STATES), len(FOUND)), np.int64)
     np.add.at(counts, (wanted[use], found[use]), 1)
-    return Confusion(run.name, of, counts, int(bare.sum()), int(disputed.sum()))
+    return Confusion(run.name, of, counts, int(bare.sum()), int((disputed & mine).sum()))
 
 
 def confusion_table(runs: list[RunScores], of: str = "final") -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ragcore import hard_gates, schema
+from ragcore.confusion import Confusion, confusion_of
 from ragcore.diagnosis import contracts, first, isolation, joint, operations
 from ragcore.diagnosis.attribution import REPLAYS, Attribution, Interventions, attribute
 from ragcore.diagnosis.certificate import Certificate, certify
-from ragcore.diagnosis.confusion import state_confusion
 from ragcore.diagnosis.facts import Facts
 from ragcore.diagnosis.judged import NO, UNJUDGED, WORDS, YES, Judged
 from ragcore.diagnosis.layers import layer_states, spelled
@@ -210,9 +211,13 @@ class Diagnosis:
         }  # fmt: skip
 
     @cached_property
-    def confusion(self) -> dict[str, dict[str, dict[str, int]]]:
-        """Expected against final states, traces, by observed run."""
-        return {run.name: state_confusion(run.inputs, self._own(run)) for run in self.observed}
+    def confusion(self) -> dict[str, Confusion]:
+        """Expected against final states, traces, by observed run that records them."""
+        out = {}
+        for run in self.observed:
+            with contextlib.suppress(UsageError):  # no state recorded, or none expected
+                out[run.name] = confusion_of(run, own=self._own(run))
+        return out
 
     @cached_property
     def hard(self) -> dict[str, list[hard_gates.HardGate]]:

@@ -15,9 +15,10 @@ from ragcore.lists import Lists
 from ragcore.measures.inputs import Inputs
 from ragcore.measures.outcome_values import said
 from ragcore.measures.reached import items_of
-from ragcore.measures.surfaced import Check, unchecked
+from ragcore.measures.surfaced import Check, unchecked, unit_keys
 from ragcore_kernels.layout import I64
 
+_BLOCK = 20_000  # citations whose texts are in memory at once
 _HELD_BACK = ("abstain", "fail_closed", "escalate")
 
 
@@ -102,19 +103,22 @@ def _off_text(inputs: Inputs, cited: Lists, codes: I64, mask: Any) -> list[int]:
     by_lang: dict[str | None, list[int]] = {}
     for i in at.tolist():
         by_lang.setdefault(langs[owners[i]], []).append(i)
-    for lang, own in by_lang.items():
+    for lang, every in by_lang.items():
         texts = chunks.texts(lang)
         if texts is None:
             continue
-        bodies = texts.take(pa.array(codes[own])).to_pylist()
-        for i, body, quote in zip(own, bodies, quotes.take(pa.array(own)).to_pylist(), strict=True):
-            if body is None:
-                continue
-            first = start[i] - base[codes[i]] if start[i] >= 0 else 0
-            placed = start[i] >= 0 and end[i] >= 0
-            held = body[first : first + end[i] - start[i]] == quote if placed else quote in body
-            if not held:
-                out.append(i)
+        for begin in range(0, len(every), _BLOCK):
+            own = every[begin : begin + _BLOCK]
+            bodies = texts.take(pa.array(codes[own])).to_pylist()
+            said = quotes.take(pa.array(own)).to_pylist()
+            for i, body, quote in zip(own, bodies, said, strict=True):
+                first = int(start[i] - base[codes[i]]) if start[i] >= 0 else 0
+                placed = start[i] >= 0 and end[i] >= 0
+                if body is None:
+                    continue
+                there = body[first : first + int(end[i] - start[i])] if placed else body
+                if (there != quote) if placed else (quote not in there):
+                    out.append(i)
     return out
 
 
@@ -149,10 +153,7 @@ def labelled_supporting(inputs: Inputs, evidence: Evidence) -> Any:
     owner = np.repeat(np.arange(inputs.n), np.diff(items.offsets))
     good = evidence.role[items.at] <= CONFLICTING
     span = len(inputs.shared.vocabulary.known) + 1
-    at = items.at[good]
-    sizes = np.diff(evidence.covers)[at]
-    flat = np.repeat(evidence.covers[at] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-    labelled = np.repeat(owner[good], sizes) * span + evidence.units[flat]
+    labelled = unit_keys(evidence, items.at[good], owner[good], span)
     asked = cited.owners * span + inputs.units(cited)
     free = np.diff(items.offsets) == 0
     return np.isin(asked, labelled) | free[cited.owners]

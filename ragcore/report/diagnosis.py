@@ -149,16 +149,16 @@ def _contracts(found: Any) -> list[Block]:
 
 
 def _confusion(found: Any) -> list[Block]:
-    body, ended = [], dict[str, None]()
-    matrices = found.confusion
-    for matrix in matrices.values():
-        for row in matrix.values():
-            ended |= dict.fromkeys(row)
-    for run, matrix in matrices.items():
-        for expected, row in matrix.items():
-            cells = [str(row.get(word, 0)) for word in ended]
-            body.append([plain(run), plain(expected), *cells])
-    head = ["run", "expected", *(plain(word) for word in ended)]
+    rows = [(run, row) for run, one in found.confusion.items() for row in one.rows() if row["n"]]
+    ended = list(dict.fromkeys(row["found"] for _, row in rows))
+    lines: dict[tuple[str, str], dict[str, int]] = {}
+    for run, row in rows:
+        lines.setdefault((run, row["expected"]), {})[row["found"]] = row["n"]
+    body = [
+        [plain(run), expected, *(str(own.get(word, 0)) for word in ended)]
+        for (run, expected), own in lines.items()
+    ]
+    head = ["run", "expected", *ended]
     return [("Expected state against final state, traces", head, body)] if body else []
 
 
