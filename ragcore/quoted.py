@@ -46,6 +46,7 @@ class QuoteSearch:
             rows.tolist(), span.texts.take(pa.array(rows)).to_pylist(), span.said[rows].tolist()
         )
         w, known = self._wanted, {}
+        self._blocks: dict[int, list[int]] = {}
         for i in items:
             key = (
                 w.quote[i], int(w.version[i]), int(w.block[i]), int(w.start[i]), int(w.end[i]),
@@ -59,10 +60,16 @@ class QuoteSearch:
         w = self._wanted
         quote = w.quote[i]
         assert quote is not None
-        holding = self._fitting(i, text.holding(quote))
         block = int(w.block[i])
-        near = [r for r in holding if block < 0 or self._in_block(r, block)]
-        if w.placed[i] and len(near) > 1:  # the same words elsewhere are not the place labelled
+        if block < 0:
+            near = holding = self._fitting(i, text.holding(quote))
+        else:  # in its block first: a document may be long
+            beside = self._beside(text, block)
+            near = self._fitting(i, text.holding(quote, beside))
+            holding = near or self._fitting(i, text.holding(quote))
+        if (
+            len(near) > 1 and 0 <= w.start[i] < w.end[i]
+        ):  # the same words elsewhere are not the place labelled
             low, high = w.start[i], w.end[i]
             there = [
                 r for r in near
@@ -91,6 +98,12 @@ class QuoteSearch:
             if (alone < 0 or r == alone)
             and (w.version[i] == -1 or versions[r] < 0 or versions[r] == w.version[i])
         ]  # fmt: skip
+
+    def _beside(self, text: Document, block: int) -> list[int]:
+        """Chunks of the document at hand that have part in a block."""
+        if block not in self._blocks:
+            self._blocks[block] = [r for r in text.rows if self._in_block(r, block)]
+        return self._blocks[block]
 
     def _in_block(self, row: int, block: int) -> bool:
         """Whether a chunk has part in a block, or does not say what blocks it is of."""

@@ -31,6 +31,7 @@ class Document:
     ) -> None:
         self.rows, self._texts, self._starts = rows, texts, starts
         pieces = ["" if text is None else folded(text) for text in texts]
+        self._pieces = dict(zip(rows, pieces, strict=True))
         self._joined = _BETWEEN.join(pieces)
         self._ends: list[int] = []  # where the piece after each begins
         at = 0
@@ -44,8 +45,10 @@ class Document:
         texts = dict(zip(self.rows, self._texts, strict=True))
         return any(texts[row] is not None for row in rows)
 
-    def holding(self, quote: str) -> list[int]:
-        """Chunks that contain the folded `quote`."""
+    def holding(self, quote: str, among: Sequence[int] | None = None) -> list[int]:
+        """Chunks (of `among`, or all of the document) that contain the folded `quote`."""
+        if among is not None:
+            return [row for row in among if quote in self._pieces[row]]
         out = []
         at = self._joined.find(quote)
         while at >= 0:

@@ -114,3 +114,30 @@ def test_paragraphs__agree_with_the_qrels_of_the_data(data, tmp_path):
     for name in names:
         apart = [c for c in run if ours.value(name, c) != theirs.value(name, c)]
         assert not apart, name
+
+
+def test_grains__credit_documents_with_what_no_chunk_holds(chunking, data):
+    """Every list is inside the right paper; how much of that is the right words differs."""
+    how, folder, chunks, run, _ = chunking
+    names = ["retrieval.coverage_document", "retrieval.coverage_block", "retrieval.coverage_span",
+             "retrieval.overcredit", "corpus.coverage", "corpus.qualifier_preserved"]  # fmt: skip
+    scores = score(qasper.nested(run), suite=folder, measures=names)
+    whole = {c["chunk_id"]: (c["block_first"], c["block_last"], c["text"]) for c in chunks}
+    for case, items in data[2].items():
+        kept = [i for i in distinct(items) if i["unit"] is not None]
+        if not kept or len(kept) < len(distinct(items)) or not run[case]:
+            continue
+        assert scores.value(names[0], case) == 1.0
+        shown = [whole[u] for u in run[case]]
+        touched = [any(a <= i["block"] <= b for a, b, _ in shown) for i in kept]
+        holding = [
+            any(a <= i["block"] <= b and reference.fold(i["quote"]) in reference.fold(text)
+                for a, b, text in shown)
+            for i in kept
+        ]  # fmt: skip
+        assert scores.value(names[1], case) == pytest.approx(sum(touched) / len(kept))
+        assert scores.value(names[2], case) == pytest.approx(sum(holding) / len(kept))
+        assert scores.value(names[3], case) == pytest.approx(1 - sum(holding) / len(kept))
+    assert scores.mean("corpus.coverage") == 1.0
+    kept = scores.mean("corpus.qualifier_preserved")
+    assert (0.9 < kept < 1.0) if how is not qasper.windows else kept < 0.6
