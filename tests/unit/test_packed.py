@@ -178,3 +178,26 @@ def test_files__of_both_kinds_keep_their_names(tmp_path):
     assert given.packed.place(1) == ("judgments 3", 1)
     assert given.packed.values.tolist() == [0, 0]
     assert given.packed.offsets.tolist() == [0, 1, 2]
+
+
+def test_packed__is_seen_by_measures_of_citations(tmp_path):
+    cases = {"a": Case(2, 0, ["x"], correct="11")}
+    run = claim_tables.run_of(cases).append_column(
+        "citations", pa.array([[{"claim": 0, "id": "x"}, {"claim": 1, "id": "x"}]])
+    )
+    cites = claim_tables.judgments_of([
+        {"case_id": "a", "relation": "cites", "claim": j, "evidence": ["x"], "verdict": word}
+        for j, word in enumerate(("yes", "no"))
+    ])  # fmt: skip
+    given = {
+        "plain": claim_tables.judgments_of(claim_tables.all_rows(cases)),
+        "packed": claim_tables.packed_of(
+            [{"case_id": "a", "relation": "correct", "verdicts": ["yes", "yes"]}]
+        ),
+    }
+    for name, judgments in given.items():
+        scores = score(
+            run, suite=claim_tables.suite_of(tmp_path / name, cases),
+            judgments=[cites, judgments], measures=["citation.laundering"],
+        )  # fmt: skip
+        assert scores.value("citation.laundering", "a") == 1, name
