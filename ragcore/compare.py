@@ -113,7 +113,7 @@ def compare(
 
 
 def _check_deciding(plan: Plan, scores: Scores) -> None:
-    """Refuse a plan whose measures cannot decide: without paired differences, or better lower."""
+    """Refuse a plan whose measures cannot decide: without paired differences or a better side."""
     for one in scores.runs[0].measures:
         if one.text not in (*plan.primary, *plan.guards):
             continue
@@ -125,11 +125,9 @@ def _check_deciding(plan: Plan, scores: Scores) -> None:
                 "a mean over cases can decide; a gate can bound this one: "
                 f"--gate '{one.text} <= NUMBER'",
             )
-        if one.definition.better != "more":
-            less = one.definition.better == "less"
-            why = "less of it is better" if less else "neither more nor less of it is better"
+        if one.definition.better == "neither":
             raise UsageError(
-                f"{what} {one.text}: a plan looks for a rise, and {why}",
+                f"{what} {one.text}: neither more nor less of it is better as such",
                 f"bound it with a gate: --gate 'delta({one.text}).ci_high <= NUMBER'",
             )
 

@@ -55,6 +55,9 @@ class Comparison:
                 decide(
                     settings.plan, {name: c.paired for name, c in whole.items()},
                     {name: c.room for name, c in whole.items()}, violated, one.latency, kind,
+                    frozenset(
+                        name for name, c in whole.items() if c.measure.definition.better == "less"
+                    ),
                 )
             )  # fmt: skip
         self._adjust()

@@ -12,7 +12,6 @@ from ragcore import schema
 from ragcore.errors import UsageError
 from ragcore.measures.endings import ending
 from ragcore.results import RunScores
-from ragcore.scores import Scores
 from ragcore_kernels.layout import I64
 
 STATES = schema.EXPECTED_STATES
@@ -121,7 +120,7 @@ def confusion_of(run: RunScores, of: str = "final") -> Confusion:
     return Confusion(run.name, of, counts, int(bare.sum()), int(disputed.sum()))
 
 
-def confusion_table(scores: Scores, of: str = "final") -> pa.Table:
+def confusion_table(runs: list[RunScores], of: str = "final") -> pa.Table:
     """`CONFUSION` of every run.
 
     Raises
@@ -129,11 +128,11 @@ def confusion_table(scores: Scores, of: str = "final") -> pa.Table:
     UsageError
         As `confusion_of`.
     """
-    rows = [row for run in scores.runs for row in confusion_of(run, of).rows()]
-    return scores.signed(pa.Table.from_pylist(rows, schema=CONFUSION))
+    rows = [row for run in runs for row in confusion_of(run, of).rows()]
+    return pa.Table.from_pylist(rows, schema=CONFUSION)
 
 
-def confusion_text(scores: Scores, of: str = "final") -> str:
+def confusion_text(runs: list[RunScores], of: str = "final") -> str:
     """The tables of all runs for people.
 
     Raises
@@ -141,4 +140,4 @@ def confusion_text(scores: Scores, of: str = "final") -> str:
     UsageError
         As `confusion_of`.
     """
-    return "\n\n".join(confusion_of(run, of).text() for run in scores.runs)
+    return "\n\n".join(confusion_of(run, of).text() for run in runs)

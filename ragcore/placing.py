@@ -213,11 +213,10 @@ def meeting(
     n = which.size
     document = np.where(which, wanted.home, -1).astype(np.int64)
     only = np.where(wanted.document < 0, wanted.named, -1).astype(np.int64)
-    version = np.maximum(wanted.version, -1)
     ends = np.zeros(n + 1, np.int64)
     given = (
-        document, only, version, low, high, need, layout.offsets, layout.rows, layout.versions,
-        lows, highs,
+        document, only, wanted.version, low, high, need, layout.offsets, layout.rows,
+        layout.versions, lows, highs,
     )  # fmt: skip
     kernel.meeting(0, n, *given, ends, np.zeros(0, np.int64))
     np.cumsum(ends, out=ends)

@@ -45,8 +45,6 @@ class QuoteSearch:
         text = Document(
             rows.tolist(), span.texts.take(pa.array(rows)).to_pylist(), span.said[rows].tolist()
         )
-        if not text.readable:
-            return
         w, known = self._wanted, {}
         for i in items:
             key = (
@@ -55,10 +53,9 @@ class QuoteSearch:
             )  # fmt: skip
             if key not in known:
                 known[key] = self._item(i, text, span)
-            self.looked[i] = True
-            self.fate[i], self.found[i] = known[key]
+            self.looked[i], self.fate[i], self.found[i] = known[key]
 
-    def _item(self, i: int, text: Document, span: Span) -> tuple[int, list[int]]:
+    def _item(self, i: int, text: Document, span: Span) -> tuple[bool, int, list[int]]:
         w = self._wanted
         quote = w.quote[i]
         assert quote is not None
@@ -73,15 +70,17 @@ class QuoteSearch:
             ]  # fmt: skip
             near = there or near
         if near:
-            return HELD, near
+            return True, HELD, near
         if holding:
-            return MOVED, []
+            return True, MOVED, []
         everywhere = self._fitting(i, list(text.rows))
+        if not text.readable(everywhere):
+            return False, HELD, []
         rows = [r for r in everywhere if block < 0 or self._in_block(r, block)]
         if text.contains(quote, rows):
-            return HELD, []
+            return True, HELD, []
         moved = block >= 0 and len(rows) < len(everywhere) and text.contains(quote, everywhere)
-        return (MOVED if moved else GONE), []
+        return True, (MOVED if moved else GONE), []
 
     def _fitting(self, i: int, rows: list[int]) -> list[int]:
         """Of `rows` those that the item may be in: its revision, the chunk that it is alone."""
@@ -90,7 +89,7 @@ class QuoteSearch:
         return [
             r for r in rows
             if (alone < 0 or r == alone)
-            and (w.version[i] < 0 or versions[r] < 0 or versions[r] == w.version[i])
+            and (w.version[i] == -1 or versions[r] < 0 or versions[r] == w.version[i])
         ]  # fmt: skip
 
     def _in_block(self, row: int, block: int) -> bool:

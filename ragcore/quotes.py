@@ -39,10 +39,10 @@ class Document:
             self._ends.append(at)
         self._whole: dict[tuple[int, ...], tuple[str, ...]] = {}
 
-    @property
-    def readable(self) -> bool:
-        """Whether any chunk has a text."""
-        return any(text is not None for text in self._texts)
+    def readable(self, rows: Sequence[int]) -> bool:
+        """Whether any of the chunks `rows` has a text."""
+        texts = dict(zip(self.rows, self._texts, strict=True))
+        return any(texts[row] is not None for row in rows)
 
     def holding(self, quote: str) -> list[int]:
         """Chunks that contain the folded `quote`."""

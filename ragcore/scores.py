@@ -156,7 +156,7 @@ class Scores:
         """
         from ragcore.confusion import confusion_table
 
-        return confusion_table(self, of)
+        return self.signed(confusion_table(self.runs, of))
 
     def signed(self, table: pa.Table) -> pa.Table:
         """`table` with the record of what it rests on in its schema metadata."""

@@ -67,43 +67,11 @@ def score_run(
     engine.check_scale(parsed, hits)
     keep = judged if policy["topics"] == "judged" else judged & ~rankings.absent
     picked = np.flatnonzero(keep)
-    every = picked.size == keep.size
     values = np.empty((len(parsed), picked.size))
     states = np.empty((len(parsed), picked.size), np.int8)
-    zeroed: dict[str, int] = {}
-    spent: set[str] = set()
-    ours = [m for m, one in enumerate(parsed) if one.definition.layer == "ranked"]
-    theirs = [m for m, one in enumerate(parsed) if one.definition.name == COVERAGE]
-    sources = [(ours, hits)] if ours else []
-    if theirs and required is not None:
-        sources.append((theirs, engine.find_hits(rows, required, rankings, options)))
-    plans = [
-        (group, source, ranked.Specification([parsed[m] for m in group]))
-        for group, source in sources
-    ]
-    base = rankings.state[picked]
-    for group, source, spec in plans:
-        got, _ = source.evaluate(spec)
-        asked = [parsed[m] for m in group]
-        spent |= limits.apply(source, rows, asked, got, policy["no_relevant"] == "zero")
-        if not every:
-            got = got[:, picked]
-        state = base
-        if source is not hits:  # what is required may be stale where other labels are not
-            marks = np.zeros(judged.size, np.int8)
-            marks[judged] = source.labels.status[rankings.label_of[judged]]
-            state = np.where(base == schema.OK, marks[picked], base)
-        own, zero = _states(
-            asked, got, state, source.top[picked], policy, source.unlabelled[picked]
-        )
-        states[group], values[group] = own, got
-        for m, count in zip(group, zero.sum(1).tolist(), strict=True):
-            if count:
-                row = zero[group.index(m)]
-                zeroed[parsed[m].text] = len(set(rankings.case_of[picked][row].tolist()))
-    if theirs and required is None:
-        values[theirs] = math.nan
-        states[theirs] = schema.MISSING
+    by_hits = _of_hits(
+        rows, required, rankings, hits, picked, parsed, options, policy, values, states
+    )
     columns: dict[int, Any] = {}
     inputs: Any = None
     rest = [m for m, one in enumerate(parsed) if one.layered]
@@ -120,16 +88,66 @@ def score_run(
         rows.name, rows.where, parsed, values, states, rankings.case_of[picked],
         [rankings.lang[t] for t in picked] if rankings.lang is not None else None,
         [rankings.repeat[t] for t in picked] if rankings.repeat is not None else None,
-        rankings.row_of[picked], rankings.label_of[picked], codes, policy, zeroed, rows.traces,
-        opened.cases if opened is not None else None, spent=spent, columns=columns,
+        rankings.row_of[picked], rankings.label_of[picked], codes, policy, by_hits.zeroed,
+        rows.traces, opened.cases if opened is not None else None, spent=by_hits.spent,
+        columns=columns,
         inputs=inputs, manifest=manifest or {},
     )  # fmt: skip
 
     if rankings.absent.any():
         run.lost = np.unique(rankings.case_of[rankings.absent])
-    parts = _Parts(parsed, plans, picked, columns)
+    parts = _Parts(parsed, by_hits.plans, picked, columns)
     run.quotients, run.ceilings = parts.quotients, parts.ceilings
     return run, (rankings, hits)
+
+
+@dataclass
+class _ByHits:
+    """What scoring by hits leaves: how, by measure how many cases count 0, measures given up."""
+
+    plans: list[tuple[list[int], Hits, ranked.Specification]]
+    zeroed: dict[str, int]
+    spent: set[str]
+
+
+def _of_hits(
+    rows: Rows, required: Labels | None, rankings: Rankings, hits: Hits, picked: I64,
+    parsed: list[Measure], options: Options, policy: dict[str, str], values: F64, states: Any,
+) -> _ByHits:  # fmt: skip
+    """Fill values and states of the measures that are functions of a ranking's hits."""
+    judged, every = rankings.label_of >= 0, picked.size == len(rankings)
+    ours = [m for m, one in enumerate(parsed) if one.definition.layer == "ranked"]
+    theirs = [m for m, one in enumerate(parsed) if one.definition.name == COVERAGE]
+    sources = [(ours, hits)] if ours else []
+    if theirs and required is not None:
+        sources.append((theirs, engine.find_hits(rows, required, rankings, options)))
+    out = _ByHits([], {}, set())
+    base = rankings.state[picked]
+    for group, source in sources:
+        asked = [parsed[m] for m in group]
+        spec = ranked.Specification(asked)
+        out.plans.append((group, source, spec))
+        got, _ = source.evaluate(spec)
+        out.spent |= limits.apply(source, rows, asked, got, policy["no_relevant"] == "zero")
+        if not every:
+            got = got[:, picked]
+        state = base
+        if source is not hits:  # what is required may be stale where other labels are not
+            marks = np.zeros(judged.size, np.int8)
+            marks[judged] = source.labels.status[rankings.label_of[judged]]
+            state = np.where(base == schema.OK, marks[picked], base)
+        own, zero = _states(
+            asked, got, state, source.top[picked], policy, source.unlabelled[picked]
+        )
+        states[group], values[group] = own, got
+        for m, count in zip(group, zero.sum(1).tolist(), strict=True):
+            if count:
+                row = zero[group.index(m)]
+                out.zeroed[parsed[m].text] = len(set(rankings.case_of[picked][row].tolist()))
+    if theirs and required is None:
+        values[theirs] = math.nan
+        states[theirs] = schema.MISSING
+    return out
 
 
 @dataclass

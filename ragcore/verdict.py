@@ -39,6 +39,7 @@ def decide(
     violated: tuple[str, ...] = (),
     latency: tuple[float, float] = (math.nan, math.nan),
     kind: str = "",
+    less: frozenset[str] = frozenset(),
 ) -> Verdict:
     """Apply a plan to one candidate.
 
@@ -49,6 +50,7 @@ def decide(
     violated : hard gates that failed.
     latency : p95 of baseline and candidate in microseconds, NaN of one that was not timed.
     kind : of the suite; a development suite bears no claim, and the reasons say so.
+    less : measures that are better when they fall.
 
     Notes
     -----
@@ -66,8 +68,8 @@ def decide(
     if not primary:
         return Verdict(SATURATED, "", ("no primary measure can show a difference", *asides))
     one = found[primary]
-    verdict, why = _moved(primary, one, plan.margins.get(primary, 0.0))
-    regressed, uncertain = _guards(plan, found)
+    verdict, why = _moved(primary, one, plan.margins.get(primary, 0.0), primary in less)
+    regressed, uncertain = _guards(plan, found, less)
     if regressed:
         return Verdict(REJECT, primary, (*regressed, why, *asides))
     if verdict != ADOPT:
@@ -98,32 +100,45 @@ def _deciding(
     return floored, reasons
 
 
-def _moved(name: str, one: Paired, margin: float) -> tuple[str, str]:
-    """What the interval of the primary measure says."""
+def _gain(one: Paired, less: bool) -> tuple[float, float, float] | None:
+    """Difference and interval with more as better; None without an interval."""
     if one.low is None or one.high is None or one.delta is None:
+        return None
+    return (-one.delta, -one.high, -one.low) if less else (one.delta, one.low, one.high)
+
+
+def _moved(name: str, one: Paired, margin: float, less: bool = False) -> tuple[str, str]:
+    """What the interval of the primary measure says."""
+    gain = _gain(one, less)
+    if gain is None:
         return NOISE, f"{name}: no interval ({one.reason})"
     text = f"{name} {one.delta:+.4f} [{one.low:.4f}, {one.high:.4f}] over {one.n} cases"
-    if one.low > margin:
-        return ADOPT, f"{text}: above {margin:g}"
-    if one.high < 0:
-        return REJECT, f"{text}: below 0"
-    if one.low > 0:
-        return NOISE, f"{text}: above 0, but not above its margin of {margin:g}"
+    better, worse = ("below", "above") if less else ("above", "below")
+    bound = -margin if less and margin else margin
+    if gain[1] > margin:
+        return ADOPT, f"{text}: {better} {bound:g}"
+    if gain[2] < 0:
+        return REJECT, f"{text}: {worse} 0"
+    if gain[1] > 0:
+        return NOISE, f"{text}: {better} 0, but not {better} its margin of {bound:g}"
     return NOISE, f"{text}: the interval includes 0"
 
 
-def _guards(plan: Plan, found: Mapping[str, Paired]) -> tuple[list[str], list[str]]:
+def _guards(
+    plan: Plan, found: Mapping[str, Paired], less: frozenset[str]
+) -> tuple[list[str], list[str]]:
     """Guards that regressed, and those of which it is not known."""
     regressed, uncertain = [], []
     for name, margin in plan.guards.items():
         one = found.get(name)
-        if one is None or one.delta is None or one.low is None or one.high is None:
+        gain = _gain(one, name in less) if one is not None else None
+        if one is None or gain is None:
             uncertain.append(f"guard {name}: no interval")
             continue
         text = f"guard {name} {one.delta:+.4f} [{one.low:.4f}, {one.high:.4f}]"
-        if one.high < -margin:
+        if gain[2] < -margin:
             regressed.append(f"{text} regressed beyond its margin of {margin:g}")
-        elif one.low < -margin and not (margin == 0.0 and one.delta >= 0.0):
+        elif gain[1] < -margin and not (margin == 0.0 and gain[0] >= 0.0):
             uncertain.append(f"{text} may have regressed beyond its margin of {margin:g}")
     return regressed, uncertain
 

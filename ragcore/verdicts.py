@@ -178,7 +178,7 @@ class Verdicts:
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return self._cells(relation, kernel.PAIRS, claims, shown, units, offsets)
 
-    def matches(self, relation: str, claims: I64) -> tuple[I64, I64]:
+    def matches(self, relation: str, claims: I64, known: Any) -> tuple[I64, I64]:
         """Verdicts of one relation and the rankings that each is on, pair by pair.
 
         For those who look at the chunks that a verdict was given themselves; `resolve` settles
@@ -188,6 +188,7 @@ class Verdicts:
         ----------
         claims : (n + 1,) offsets of the claims of each ranking, which a verdict's claim must be
             one of; a null claim is the whole answer.
+        known : (n,) bool, whether the claims are recorded; nobody knows the range of others.
 
         Raises
         ------
@@ -216,7 +217,8 @@ class Verdicts:
         lost = np.setdiff1d(row, row[kept]).size
         self.counts[kernel.OTHER_VARIANT] += lost
         row, ranking = row[kept], ranking[kept]
-        bad = (given.claim[row] >= np.diff(claims)[ranking]) | (given.claim[row] < -1)
+        beyond = known[ranking] & (given.claim[row] >= np.diff(claims)[ranking])
+        bad = beyond | (given.claim[row] < -1)
         if bad.any():
             raise self._bad_claim(relation, int(row[bad].min()), claims)
         self.counts[kernel.MATCHED] += row.size

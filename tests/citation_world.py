@@ -142,7 +142,7 @@ def random_world(seed: int) -> tuple[list[Row], list[Row], list[Row], list[Row]]
     for k in range(7):
         begun = draw.choice(_DAYS)
         chunks.append({
-            **CHUNK, "chunk_id": f"u{k}", "doc_id": maybe(f"d{k // 2}", 0.9),
+            **CHUNK, "chunk_id": f"u{k}", "doc_id": maybe(f"d{k}", 0.9),
             "doc_version": maybe("v1", 0.9), "start": draw.choice([None, 0, 3]),
             "text": maybe(_text(draw), 0.9), "text_zh": maybe(_text(draw), 0.9),
             "topic": maybe(draw.choice("st"), 0.9), "valid_from": maybe(begun),
@@ -154,9 +154,11 @@ def random_world(seed: int) -> tuple[list[Row], list[Row], list[Row], list[Row]]
     for c in range(14):
         name, lang, calm = f"c{c}", draw.choice(["en", "zh"]), draw.random() < 0.7
         trace = _trace(draw, name, lang, chunks, calm)
-        evidence = [_evidence(draw) for _ in range(draw.randrange(4))]
+        evidence = [
+            _evidence(draw, chunks, lang, draw.randrange(7)) for _ in range(draw.randrange(4))
+        ]
         if calm:
-            evidence += [_inside(draw, one) for one in trace["citations"]]
+            evidence += [_inside(draw, chunks, lang, one) for one in trace["citations"]]
         cases.append({
             **CASE, "case_id": name, "lang": lang,
             "topic": maybe(draw.choice("st"), 0.2 if calm else 0.5),
@@ -169,23 +171,33 @@ def random_world(seed: int) -> tuple[list[Row], list[Row], list[Row], list[Row]]
     return chunks, cases, traces, judgments
 
 
-def _inside(draw: random.Random, cited: Row) -> Row:
-    """Evidence inside what is cited, where that has a place."""
+def _inside(draw: random.Random, chunks: list[Row], lang: str, cited: Row) -> Row:
+    """Evidence inside what is cited, where that has a place with any text in it."""
     start, end = cited["start"], cited["end"]
-    if start is None or end is None or start > end:
-        start, end = None, None
-    elif draw.random() < 0.5 and end > start:
-        start += 1
-    return {"doc_id": cited["id"], "chunk_id": cited["id"], "start": start, "end": end,
-            "role": "supporting", "required": True}  # fmt: skip
+    found = _evidence(draw, chunks, lang, int(cited["id"][1:]))
+    if start is not None and start < end:
+        start += int(draw.random() < 0.5 and start + 1 < end)
+        found |= {"start": start, "end": end, "quote": None}
+    return found | {"role": "supporting"}
 
 
-def _evidence(draw: random.Random) -> Row:
-    unit, start = f"u{draw.randrange(7)}", draw.randrange(9)
-    place = draw.choice([(None, None), (start, start + draw.randrange(6))])
-    role = draw.choice(["supporting", "supporting", "conflicting", "stale", None])
-    return {"doc_id": unit, "chunk_id": unit, "start": place[0], "end": place[1], "role": role,
-            "required": True, "quote": draw.choice([None, *_WORDS])}  # fmt: skip
+def _evidence(draw: random.Random, chunks: list[Row], lang: str, unit: int) -> Row:
+    """Evidence in a unit: at a place, by a quote that is there, or neither."""
+    chunk = chunks[unit]
+    text = chunk["text_zh" if lang == "zh" else "text"] or ""
+    place: tuple[int | None, int | None] = (None, None)
+    quote, kind = None, draw.randrange(3) if text else 2
+    if kind == 0:
+        start = draw.randrange(len(text))
+        end = draw.randrange(start, len(text)) + 1
+        place = (start + (chunk["start"] or 0), end + (chunk["start"] or 0))
+    elif kind == 1:
+        quote = draw.choice(text.split())
+    return {
+        "doc_id": chunk["doc_id"] or chunk["chunk_id"], "chunk_id": chunk["chunk_id"],
+        "start": place[0], "end": place[1], "quote": quote, "required": True,
+        "role": draw.choice(["supporting", "supporting", "conflicting", "stale", None]),
+    }  # fmt: skip
 
 
 def _trace(draw: random.Random, name: str, lang: str, chunks: list[Row], calm: bool) -> Row:

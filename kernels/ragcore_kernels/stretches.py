@@ -20,7 +20,7 @@ def meeting(
     begin, end : items to do.
     document : (n_items,), document of each item, -1 for an item to be left out.
     only : (n_items,), the one chunk that an item may meet, -1 for any of its document.
-    version : (n_items,), revision, -1 for any.
+    version : (n_items,), revision, -1 for any; -2 for one that no chunk has.
     low, high : (n_items,), the stretch, end exclusive.
     need : (n_items,), least length that must be shared, 1 or more.
     offsets, rows : (n_documents + 1,) and flat, the chunks of each document.
@@ -38,7 +38,7 @@ def meeting(
                 row = rows[at]
                 if lows[row] < 0 or (only[i] >= 0 and only[i] != row):
                     continue
-                if version[i] >= 0 and versions[row] >= 0 and version[i] != versions[row]:
+                if version[i] != -1 and versions[row] >= 0 and version[i] != versions[row]:
                     continue
                 shared = min(high[i], highs[row]) - max(low[i], lows[row])
                 if shared >= need[i]:

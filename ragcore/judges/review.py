@@ -69,6 +69,12 @@ class Review:
         """The items that people have to settle, as `ragcore.judges.queue.QUEUE`."""
         return queue_of(self.items, self.open)
 
+    def flips(self, sensitivity: Any) -> Any:
+        """Rows of the items that two judges, or two versions of one, see otherwise."""
+        from ragcore.judges.rows import flips
+
+        return flips(self, sensitivity)
+
     def table(self) -> pa.Table:
         """One row a statistic, as `ragcore.judges.rows.REVIEW`."""
         from ragcore.judges.rows import table_of

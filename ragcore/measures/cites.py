@@ -92,7 +92,8 @@ class Lookup:
 
     def __init__(self, inputs: Inputs, relation: str, whatever: bool = False) -> None:
         verdicts, claims = inputs.verdicts, claims_of(inputs)
-        row, ranking = verdicts.matches(relation, claims.offsets)
+        recorded = inputs.trace_lists("claims").present
+        row, ranking = verdicts.matches(relation, claims.offsets, recorded)
         self.names: pa.Array = pa.array([], pa.large_binary())
         self.verdict, self.rank = np.zeros(0, np.int8), np.zeros(0, np.int8)
         if verdicts.judgments is None or not row.size:

@@ -21,8 +21,8 @@ class Definition:
     bounds : which bounds it has over ties and holes.
     zero : whether a case without relevant documents may count as 0 (`--no-relevant zero`).
     pooled : whether its numerators and denominators may be added up over cases: `micro(...)`.
-    better : "more" or "less", whichever is better; "neither" where it depends. Without "more" it
-        has no ceiling, and no plan may be decided by its rise.
+    better : "more" or "less", whichever is better; "neither" where it depends, and no plan may be
+        decided by it. Without "more" it has no ceiling.
     """
 
     name: str

@@ -102,7 +102,7 @@ def sentences_of(inputs: Inputs) -> Sentences:
         claim, pair = of_claims(given, claims, taken)
         return Sentences(owner, of, order, starts, sets_of(of[claim], given.unit[pair], n))
 
-    return inputs.once("sentences", make)
+    return inputs.once("cited sentences", make)
 
 
 def _grouped(claims: Claims) -> I64:

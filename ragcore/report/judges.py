@@ -147,12 +147,10 @@ def _sensitivity(found: Any) -> Section:
 
 
 def _flips(found: Any) -> Section:
-    from ragcore.judges.rows import flips
-
     head = ["case", "lang", "run", "relation", "claim", "verdicts", "chunks"]
     body = []
     for one in found.sensitivity:
-        for row in flips(found, one):
+        for row in found.flips(one):
             claim = "" if row["claim"] is None else str(row["claim"])
             body.append(
                 [plain(row["case_id"]), row["lang"] or "", _run(row["run"]), row["relation"],

@@ -101,3 +101,13 @@ def test_control__always_abstaining_cites_nothing() -> None:
     scores = ragcore.score(always, suite=SUITE, measures=NAMES)
     assert scores.mean("end_to_end") == 4 / 12
     assert {scores.state("citation.support", case) for case in CASE_IDS} == {"na"}
+
+
+def test_citations__are_the_same_beside_every_other_measure() -> None:
+    alone = ragcore.score(RUNS["baseline"], suite=SUITE, measures=["citation.*", "alce.*"])
+    every = ragcore.score(RUNS["baseline"], suite=SUITE, measures=["*.*", "alce.*"])
+    for one in alone.runs[0].measures:
+        for case in CASE_IDS:
+            assert every.state(one.text, case) == alone.state(one.text, case), one.text
+            if alone.state(one.text, case) == "ok":
+                assert every.value(one.text, case) == alone.value(one.text, case), one.text

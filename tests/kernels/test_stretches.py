@@ -39,7 +39,7 @@ def plainly(world):
         out.append([
             r for r in rows
             if only in (-1, r) and world["chunks"][r][1] >= 0
-            and (version < 0 or world["chunks"][r][0] in (-1, version))
+            and (version == -1 or world["chunks"][r][0] in (-1, version))
             and min(high, world["chunks"][r][2]) - max(low, world["chunks"][r][1]) >= need
         ])  # fmt: skip
     return out
@@ -61,7 +61,7 @@ def world(seed):
         low = draw.randint(0, 9)
         items.append((
             draw.randrange(-1, len(documents)), draw.choice([-1, -1, draw.randrange(9)]),
-            draw.randint(-1, 1), low, low + draw.randint(0, 5), draw.randint(1, 3),
+            draw.randint(-2, 1), low, low + draw.randint(0, 5), draw.randint(1, 3),
         ))  # fmt: skip
     return {"chunks": chunks, "documents": documents, "items": items}
 

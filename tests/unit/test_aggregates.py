@@ -12,6 +12,7 @@ from ragcore.aggregates import FORMS, aggregate, form_of
 from ragcore.errors import UsageError
 from ragcore.gatekeeper import Gatekeeper
 from ragcore.gates import parse_gates
+from ragcore.plan import Plan
 from ragcore_kernels.order_statistics import quantile_interval
 from traces import row, run_of, suite_of
 
@@ -19,10 +20,11 @@ N = 40
 NAMES = [f"c{i}" for i in range(N)]
 
 
-def timed(times, costs):
+def timed(times, costs, tokens):
     return run_of({
         "case_id": NAMES, "timings": [[{"stage": "total", "duration_us": 1000 * t}] for t in times],
         "cost": [{"decode": c} for c in costs], "final": [{"state": "answer"}] * N,
+        "tokens_in": [tokens] * N,
     })  # fmt: skip
 
 
@@ -31,8 +33,8 @@ def suite(tmp_path):
     return suite_of(tmp_path / "s", {"case_id": NAMES, "topic": ["a"] * 30 + ["b"] * 10})
 
 
-BEFORE = timed(range(1, N + 1), [1.0] * N)
-AFTER = timed(range(3, N + 3), [0.5] * N)
+BEFORE = timed(range(1, N + 1), [1.0] * N, 12)
+AFTER = timed(range(3, N + 3), [0.5] * N, 10)
 
 
 def test_forms__of_the_same_values():
@@ -95,13 +97,34 @@ def test_compare__a_ratio_is_of_the_cases_that_both_have(suite):
 @pytest.mark.parametrize(
     ("measure", "said"),
     [("latency.p95", "no mean of cases"), ("cost.request", "no exact interval"),
-     ("latency.mean", "less of it is better"), ("work.steps", "neither more nor less")],
+     ("work.steps", "neither more nor less")],
 )  # fmt: skip
 def test_plan__refuses_what_cannot_decide(suite, measure, said):
     with pytest.raises(UsageError, match=f"primary {measure}.*{said}"):
         compare(BEFORE, AFTER, suite=suite, primary=[measure])
     with pytest.raises(UsageError, match=f"guard {measure}.*{said}"):
         compare(BEFORE, AFTER, suite=suite, primary=["RR"], guards={measure: 0.0})
+
+
+def test_plan__a_fall_is_a_gain_where_less_is_better(suite):
+    slower = compare(BEFORE, AFTER, suite=suite, primary=["latency.mean"])
+    assert slower.verdict().verdict == "reject"
+    assert slower.verdict().reasons[0].endswith("over 40 cases: above 0")
+    faster = compare(AFTER, BEFORE, suite=suite, primary=["latency.mean"])
+    assert faster.verdict().verdict == "adopt"
+    assert faster.verdict().reasons[0].startswith("latency.mean -2.0000 [-2.0000, -2.0000]")
+    assert faster.verdict().reasons[0].endswith("below 0")
+    wide = Plan(primary=("latency.mean",), margins={"latency.mean": 3.0}, source="here")
+    found = compare(AFTER, BEFORE, suite=suite, plan=wide).verdict()
+    assert found.verdict == "inconclusive: noise"
+    assert "below 0, but not below its margin of -3" in found.reasons[0]
+    guarded = compare(AFTER, BEFORE, suite=suite, primary=["latency.mean"],
+                      guards={"tokens.in": 1.0}).verdict()  # fmt: skip
+    assert guarded.verdict == "reject"
+    assert guarded.reasons[0].startswith("guard tokens.in +2.0000")
+    loose = compare(AFTER, BEFORE, suite=suite, primary=["latency.mean"],
+                    guards={"tokens.in": 2.0}).verdict()  # fmt: skip
+    assert loose.verdict == "adopt"
 
 
 @pytest.mark.parametrize(

@@ -97,3 +97,11 @@ def test_alce__a_redundant_citation_is_not_precise(tmp_path):
     assert got(scores, "alce.precision", "q") == 0.5
     scores = one(tmp_path / "b", {"claims": [claim()], "citations": []})
     assert got(scores, "alce.recall", "q") == got(scores, "alce.precision", "q") == 0.0
+
+
+def test_verdicts__on_answers_without_recorded_claims_have_no_range(tmp_path):
+    rows = [{"evidence": ["u"], "claim": 3}]
+    scores = one(tmp_path, {"claims": None, "citations": [cite("u", 3)]}, judgments=rows)
+    assert got(scores, "citation.entailment", "q") == 1.0
+    assert got(scores, "trecrag.support_precision", "q") == 1.0
+    assert got(scores, "citation.recall", "q") == "missing"

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+import diagnosed as traces
 import tables
-import diagnosed
 from ragcore.diagnose import diagnose
 from ragcore.diagnosis.joint import CODES, MATRIX
 from ragcore.diagnosis.layers import LAYERS
 from ragcore.errors import UsageError
 
 YES = [
-    diagnosed.verdict("covered"), diagnosed.verdict("entailed"),
-    diagnosed.verdict("cites", evidence=["rule#1"]),
+    traces.verdict("covered"), traces.verdict("entailed"),
+    traces.verdict("cites", evidence=["rule#1"]),
 ]  # fmt: skip
-WIDE = diagnosed.QUOTE.replace(" ", "  ")
-CONTEXT = diagnosed.trace()["context"][0]
+WIDE = traces.QUOTE.replace(" ", "  ")
+CONTEXT = traces.trace()["context"][0]
 
 
 def said(state, value=None, text=None):
@@ -26,8 +26,8 @@ def said(state, value=None, text=None):
 
 
 def only(folder, given=(), world=None, **changed):
-    (one,) = diagnosed.found(
-        folder, diagnosed.trace(**changed), given=list(given), **(world or {})
+    (one,) = traces.found(
+        folder, traces.trace(**changed), given=list(given), **(world or {})
     ).traces
     return one
 
@@ -40,40 +40,43 @@ def test_layers__a_good_trace_passes_them_all(tmp_path):
 
 
 def labelled(**changed):
-    return {"cases": [diagnosed.case(evidence=[{**diagnosed.case()["evidence"][0], **changed}])]}
+    return {"cases": [traces.case(evidence=[{**traces.case()["evidence"][0], **changed}])]}
 
 
-FORBIDS = [*diagnosed.case()["evidence"], {"doc_id": "old", "chunk_id": "old#1", "role": "forbidden"}]
+FORBIDS = [
+    *traces.case()["evidence"],
+    {"doc_id": "old", "chunk_id": "old#1", "role": "forbidden"},
+]
 # what goes wrong: (layer, state, changes of the trace, the world)
 WRONG = {
     "nothing required": ("corpus", "N", {}, labelled(required=False)),
     "not in the snapshot by label": ("corpus", "G", {}, labelled(in_snapshot=False)),
     "no such document": ("corpus", "G", {}, labelled(doc_id="new", chunk_id="new#1")),
-    "deleted": ("corpus", "G", {}, {"chunks": diagnosed.corpus(rule={"deleted": True})}),
+    "deleted": ("corpus", "G", {}, {"chunks": traces.corpus(rule={"deleted": True})}),
     "text lost by the parser": (
-        "corpus", "F", {}, {"chunks": diagnosed.corpus(rule={"text": "Rooms cost at most"})},
+        "corpus", "F", {}, {"chunks": traces.corpus(rule={"text": "Rooms cost at most"})},
     ),
     "white space is no loss": (
-        "corpus", "P", {}, {"chunks": diagnosed.corpus(rule={"text": WIDE})},
+        "corpus", "P", {}, {"chunks": traces.corpus(rule={"text": WIDE})},
     ),
     "a chunk of the document without the item": (
         "corpus", "F", {}, labelled(chunk_id="rule#2"),
     ),
     "number lost": ("query", "F", {"query": "rooms cost"}, {}),
     "no query recorded": ("query", "N", {"query": None}, {}),
-    "no question": ("query", "?", {}, {"cases": [diagnosed.case(question=None)]}),
+    "no question": ("query", "?", {}, {"cases": [traces.case(question=None)]}),
     "beyond the candidates": (
         "retrieval", "F",
-        {"stages": [("bm25", diagnosed.units("old#1", "gone#1", "rule#1"))],
-         "ranked": diagnosed.units("old#1")},
+        {"stages": [("bm25", traces.units("old#1", "gone#1", "rule#1"))],
+         "ranked": traces.units("old#1")},
         {},
     ),
-    "forbidden candidate": ("retrieval", "F", {}, {"cases": [diagnosed.case(evidence=FORBIDS)]}),
+    "forbidden candidate": ("retrieval", "F", {}, {"cases": [traces.case(evidence=FORBIDS)]}),
     "no list": ("retrieval", "?", {"ranked": None, "stages": None}, {}),
-    "displaced": ("ranking", "F", {"ranked": diagnosed.units("old#1", "gone#1", "rule#1")}, {}),
+    "displaced": ("ranking", "F", {"ranked": traces.units("old#1", "gone#1", "rule#1")}, {}),
     "not reranked into the list": (
-        "ranking", "F", {"ranked": diagnosed.units("old#1"),
-                         "stages": [("bm25", diagnosed.units("rule#1"))]}, {},
+        "ranking", "F", {"ranked": traces.units("old#1"),
+                         "stages": [("bm25", traces.units("rule#1"))]}, {},
     ),
     "dropped": ("context", "F", {"context": []}, {}),
     "cut": ("context", "F", {"context": [{**CONTEXT, "end": 10}]}, {}),
@@ -88,7 +91,7 @@ WRONG = {
     "no proposal": ("generation", "?", {"proposed": None, "final": None}, {}),
     "no citation": ("citation", "F", {"citations": []}, {}),
     "of a claim that is not there": (
-        "citation", "F", {"citations": [{**diagnosed.trace()["citations"][0], "claim": 7}]}, {},
+        "citation", "F", {"citations": [{**traces.trace()["citations"][0], "claim": 7}]}, {},
     ),
     "of another unit": (
         "citation", "F",
@@ -115,24 +118,24 @@ def test_layers__one_thing_at_a_time(name, tmp_path):
 
 
 VERDICTS = {
-    "claim not entailed": ("generation", "F", [YES[0], diagnosed.verdict("entailed", "no")]),
-    "partial is not entailed": ("generation", "F", [diagnosed.verdict("entailed", "partial")]),
+    "claim not entailed": ("generation", "F", [YES[0], traces.verdict("entailed", "no")]),
+    "partial is not entailed": ("generation", "F", [traces.verdict("entailed", "partial")]),
     "entailment disputed": (
-        "generation", "?", [diagnosed.verdict("entailed", "no"), diagnosed.verdict("entailed")],
+        "generation", "?", [traces.verdict("entailed", "no"), traces.verdict("entailed")],
     ),
-    "judge failed": ("generation", "?", [diagnosed.verdict("entailed", "error")]),
+    "judge failed": ("generation", "?", [traces.verdict("entailed", "error")]),
     "citation does not hold": (
-        "citation", "F", [diagnosed.verdict("cites", "no", evidence=["rule#1"])],
+        "citation", "F", [traces.verdict("cites", "no", evidence=["rule#1"])],
     ),
     "citation disputed": (
         "citation", "?",
-        [diagnosed.verdict("cites", x, evidence=["rule#1"]) for x in ("yes", "no")],
+        [traces.verdict("cites", x, evidence=["rule#1"]) for x in ("yes", "no")],
     ),
-    "disputed": ("evaluation", "F", [diagnosed.verdict("covered"), diagnosed.verdict("covered", "no")]),
-    "unclear": ("evaluation", "F", [diagnosed.verdict("covered", "unclear")]),
+    "disputed": ("evaluation", "F", [traces.verdict("covered"), traces.verdict("covered", "no")]),
+    "unclear": ("evaluation", "F", [traces.verdict("covered", "unclear")]),
     "adjudicated": (
         "evaluation", "P",
-        [diagnosed.verdict("covered"), diagnosed.verdict("covered", "no", adjudicated=True)],
+        [traces.verdict("covered"), traces.verdict("covered", "no", adjudicated=True)],
     ),
 }  # fmt: skip
 
@@ -145,27 +148,27 @@ def test_layers__by_verdicts(name, tmp_path):
 
 
 CONFLICT = [
-    *diagnosed.case()["evidence"],
+    *traces.case()["evidence"],
     {"doc_id": "old", "chunk_id": "old#1", "role": "conflicting", "required": True},
 ]
 BOTH = [CONTEXT, {"id": "old#1"}]
 JOINT = {
     "candidate_pass": ({}, {}, YES),
-    "generation_use_failure": ({}, {}, [diagnosed.verdict("entailed", "no")]),
+    "generation_use_failure": ({}, {}, [traces.verdict("entailed", "no")]),
     "assembly_failure": (
-        {"context": [{**CONTEXT, "end": 10}]}, {}, [diagnosed.verdict("entailed", "no")],
+        {"context": [{**CONTEXT, "end": 10}]}, {}, [traces.verdict("entailed", "no")],
     ),
     "retrieval_gap_correct_abstention": (
         {**said("abstain"), "ranked": [], "stages": [], "context": []}, {}, [],
     ),
     "bounded_pass_adjudicate": (
         {**said("escalate"), "context": BOTH, "context_state": "conflict"},
-        {"cases": [diagnosed.case(evidence=CONFLICT)],
-         "chunks": diagnosed.corpus(old={"valid_until": None})}, [],
+        {"cases": [traces.case(evidence=CONFLICT)],
+         "chunks": traces.corpus(old={"valid_until": None})}, [],
     ),
-    "authorization_failure": ({"ranked": diagnosed.units("board#1", "rule#1")}, {}, YES),
+    "authorization_failure": ({"ranked": traces.units("board#1", "rule#1")}, {}, YES),
     "label_or_authority_failure": (
-        {}, {"cases": [diagnosed.case(as_of=diagnosed.datetime.date(2024, 1, 1))]}, YES,
+        {}, {"cases": [traces.case(as_of=traces.datetime.date(2024, 1, 1))]}, YES,
     ),
     "unclassified": (said("abstain"), {}, []),
 }  # fmt: skip
@@ -191,14 +194,14 @@ def test_joint__what_is_not_recorded_is_not_guessed(tmp_path):
 
 def replayed(folder, observed, *replays, given=()):
     """An observed run and one run a replay, named r0, r1, ..."""
-    runs = [diagnosed.run(diagnosed.trace(**observed), run="seen")]
+    runs = [traces.run(traces.trace(**observed), run="seen")]
     runs += [
-        diagnosed.run(diagnosed.trace(pair="t", **{"trace": f"r{i}", **one}), **manifest)
+        traces.run(traces.trace(pair="t", **{"trace": f"r{i}", **one}), **manifest)
         for i, (one, manifest) in enumerate(replays)
     ]
     names = ["seen", *(f"r{i}" for i in range(len(replays)))]
-    judged = diagnosed.verdicts(*given) if given else None
-    return diagnose(runs, suite=diagnosed.suite(folder), names=names, judgments=judged)
+    judged = traces.verdicts(*given) if given else None
+    return diagnose(runs, suite=traces.suite(folder), names=names, judgments=judged)
 
 
 LOST = {**said("abstain"), "context": [], "context_state": "no_evidence"}
@@ -222,22 +225,22 @@ def test_replays__of_several_one_that_recovers_decides(tmp_path):
 
 def test_replays__in_the_same_file_count_as_well(tmp_path):
     rows = [
-        diagnosed.trace(**LOST),
-        diagnosed.trace(trace="o", pair="t", repeat=1, condition="oracle_context"),
+        traces.trace(**LOST),
+        traces.trace(trace="o", pair="t", repeat=1, condition="oracle_context"),
     ]
-    found = diagnosed.found(tmp_path, *rows)
+    found = traces.found(tmp_path, *rows)
     (one,) = found.traces
     assert str(one.attribution) == "context attributed"
 
 
 def test_replays__that_changed_something_else_prove_nothing(tmp_path):
     ids = {"assembler": "a", "model": "m"}
-    runs = [diagnosed.run(diagnosed.trace(**LOST), identities=ids)]
+    runs = [traces.run(traces.trace(**LOST), identities=ids)]
     other = {"assembler": "b", "model": "n"}
     runs.append(
-        diagnosed.run(diagnosed.trace(trace="o", pair="t", condition="oracle_context"), identities=other)
+        traces.run(traces.trace(trace="o", pair="t", condition="oracle_context"), identities=other)
     )
-    found = diagnose(runs, suite=diagnosed.suite(tmp_path), names=["seen", "oracle"])
+    found = diagnose(runs, suite=traces.suite(tmp_path), names=["seen", "oracle"])
     (one,) = found.traces
     assert (one.interventions.oracle, one.attribution.status) == ("", "hypothesis")
     assert "oracle: 1 replay(s) that changed what one of oracle_context must not" in found.notes
@@ -252,7 +255,7 @@ def test_replays__without_their_pair_are_counted(tmp_path):
 def test_replays__of_the_output_flip_or_do_not(tmp_path):
     for said_again, wanted in (("no", "flips"), ("yes", "same")):
         given = [
-            diagnosed.verdict("covered", run="seen"), diagnosed.verdict("covered", said_again, run="r0"),
+            traces.verdict("covered", run="seen"), traces.verdict("covered", said_again, run="r0"),
         ]  # fmt: skip
         found = replayed(tmp_path / wanted, {}, ({"condition": "frozen_output"}, {}), given=given)
         (one,) = found.traces
@@ -278,33 +281,33 @@ def test_diagnose__a_plain_ranking_is_no_trace(tmp_path):
 
 
 def unspoken(folder):
-    cases = [{k: v for k, v in diagnosed.case().items() if k != "lang"}]
-    return diagnosed.suite(folder, cases)
+    cases = [{k: v for k, v in traces.case().items() if k != "lang"}]
+    return traces.suite(folder, cases)
 
 
 def test_diagnose__states_that_are_open_are_never_passed(tmp_path):
     failed = only(tmp_path, final=None, proposed=None, error="timeout")
     assert (failed.first, failed.served) == ("unknown", "not judged")
-    disputed = diagnosed.found(
-        tmp_path / "d", diagnosed.trace(), cases=[diagnosed.case(status="disputed")]
+    disputed = traces.found(
+        tmp_path / "d", traces.trace(), cases=[traces.case(status="disputed")]
     ).traces[0]
     assert disputed.first == "unknown"
 
 
 def test_diagnose__confusion_counts_what_is_not_recorded(tmp_path):
     rows = [
-        diagnosed.trace(), diagnosed.trace(repeat=1, trace="u", final=None, proposed=None),
-        diagnosed.trace(repeat=2, trace="v", final=None, proposed=None, error="x"),
+        traces.trace(), traces.trace(repeat=1, trace="u", final=None, proposed=None),
+        traces.trace(repeat=2, trace="v", final=None, proposed=None, error="x"),
     ]  # fmt: skip
-    found = diagnosed.found(tmp_path, *rows)
+    found = traces.found(tmp_path, *rows)
     assert list(found.confusion.values()) == [
         {"answer": {"answer": 1, "not recorded": 1, "failed": 1}}
     ]
 
 
 def test_written__run_names_do_not_break_lines(tmp_path):
-    where = diagnosed.suite(tmp_path)
-    tables.write_ipc(diagnosed.run(diagnosed.trace()), tmp_path / "r.arrow")
+    where = traces.suite(tmp_path)
+    tables.write_ipc(traces.run(traces.trace()), tmp_path / "r.arrow")
     from ragcore.report.diagnosis import page
 
     found = diagnose(tmp_path / "r.arrow", suite=where, names=["a\nb"])

@@ -200,10 +200,12 @@ def random_document(draw, doc):
     overlap = draw.choice([0, 0, draw.randint(0, 4)])
     with_start, with_end, with_text = (draw.random() < p for p in (0.7, 0.5, 0.9))
     with_block, version = draw.random() < 0.5, draw.choice([None, "v1", "v2"])
-    out = []
+    out, mixed = [], draw.random() < 0.3
     for at in range(0, len(text), step):
         end = min(at + step + overlap, len(text))
         chunk = {"chunk_id": f"{doc}#{len(out)}", "doc_id": doc, "doc_version": version}
+        if mixed:
+            chunk["doc_version"] = draw.choice([None, "v1", "v2"])
         if with_start:
             chunk["start"] = at
             if with_end:
@@ -265,7 +267,8 @@ def test_document__finds_a_quote_in_every_chunk_that_holds_it():
     assert document.holding("b a") == [4, 9]
     assert document.holding("a b a b") == []
     assert document.contains("b ab a", [4, 9])
-    assert Document([0], [None], [-1]).readable is False
+    assert not Document([0], [None], [-1]).readable([0])
+    assert document.readable([2, 9])
 
 
 def test_quotes__that_chunks_were_cut_through_are_not_stale():

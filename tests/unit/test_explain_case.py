@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import diagnosed as traces
 import tables
-import diagnosed
 from ragcore import schema, score
 from ragcore.cli import main
 from ragcore.diagnosis.first import MEASURES
@@ -16,7 +16,7 @@ from ragcore.explain_case import explain_case
 
 
 def scored(folder, rows, measures=(*MEASURES, "nDCG@10"), cases=None, **others):
-    found = score(diagnosed.run(*rows), suite=diagnosed.suite(folder, cases), measures=list(measures),
+    found = score(traces.run(*rows), suite=traces.suite(folder, cases), measures=list(measures),
                   names=["mine"], **others)  # fmt: skip
     return tables.write_ipc(found.table(), folder / "scores.arrow")
 
@@ -28,11 +28,11 @@ def lines_of(page):
 def both(**changed):
     rows = []
     for lang in ("en", "zh"):
-        rows += [diagnosed.trace(lang=lang, repeat=i, trace=f"{lang}{i}", **changed) for i in range(3)]
+        rows += [traces.trace(lang=lang, repeat=i, trace=f"{lang}{i}", **changed) for i in range(3)]
     return rows
 
 
-CASES = [diagnosed.case(), diagnosed.case(lang="zh")]
+CASES = [traces.case(), traces.case(lang="zh")]
 
 
 def test_page__says_alike_variants_once_with_numerators_and_denominators(tmp_path):
@@ -59,8 +59,8 @@ def test_page__tells_apart_what_differs(tmp_path):
 
 
 def test_page__states_have_their_reasons_and_no_numbers(tmp_path):
-    cases = [diagnosed.case(evidence=[], expected_state="abstain")]
-    rows = [diagnosed.trace(context=None, final=None, proposed=None, error="timeout")]
+    cases = [traces.case(evidence=[], expected_state="abstain")]
+    rows = [traces.trace(context=None, final=None, proposed=None, error="timeout")]
     page = lines_of(explain_case(scored(tmp_path, rows, cases=cases), "c"))
     assert "run mine: first failing layer: unknown" in page
     assert "outcome generation.task - failed error en" in page
@@ -68,7 +68,7 @@ def test_page__states_have_their_reasons_and_no_numbers(tmp_path):
 
 
 def test_page__the_rung_of_verdicts_is_shown_where_there_is_one(tmp_path):
-    table = pa.ipc.open_file(str(scored(tmp_path, [diagnosed.trace()]))).read_all()
+    table = pa.ipc.open_file(str(scored(tmp_path, [traces.trace()]))).read_all()
     rows = table.to_pylist()
     for row in rows:
         row["rung"] = "human" if row["measure"] == "end_to_end" else None
@@ -78,7 +78,7 @@ def test_page__the_rung_of_verdicts_is_shown_where_there_is_one(tmp_path):
 
 
 def test_page__without_the_four_measures_no_layer_is_named(tmp_path):
-    page = explain_case(scored(tmp_path, [diagnosed.trace()], ["R@5", "end_to_end"]), "c")
+    page = explain_case(scored(tmp_path, [traces.trace()], ["R@5", "end_to_end"]), "c")
     assert "not told, as retrieval.coverage, context.coverage, generation.task is not" in page
 
 
@@ -92,8 +92,8 @@ def test_page__unknown_measures_are_shown_all_the_same(tmp_path):
 
 
 def test_errors__unknown_case_names_what_looks_alike(tmp_path):
-    path = scored(tmp_path, [diagnosed.trace(case_id="stale-premise")],
-                  cases=[diagnosed.case(case_id="stale-premise")])  # fmt: skip
+    path = scored(tmp_path, [traces.trace(case_id="stale-premise")],
+                  cases=[traces.case(case_id="stale-premise")])  # fmt: skip
     with pytest.raises(UsageError, match="it has 'stale-premise'"):
         explain_case(path, "stale-promise")
     with pytest.raises(UsageError, match="cases are like 'stale-premise'"):
@@ -122,7 +122,7 @@ def call(*words, status=0):
 
 
 def test_command__explains_a_case_or_a_measure(tmp_path):
-    path = scored(tmp_path, [diagnosed.trace()])
+    path = scored(tmp_path, [traces.trace()])
     assert "first failing layer: passed" in call("explain", path, "c").stdout
     assert "nDCG@10" in call("explain", "nDCG@10").stdout
     assert "no case 'x'" in call("explain", path, "x", status=2).stderr

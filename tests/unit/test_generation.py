@@ -106,7 +106,7 @@ def test_confusion__counts_every_trace_once(suite):
     table = {(r["expected"], r["found"]): r["n"] for r in scores.confusion().to_pylist()}
     assert table == {(a, b): wanted.get((a, b), 0) for a in STATES for b in FOUND}
     assert (found.unlabelled, found.disputed, found.n, found.right) == (1, 1, 11, 4)
-    text = confusion_text(scores)
+    text = confusion_text(scores.runs)
     assert "run1: final states, 4/11 traces as expected" in text
     assert "1 traces of cases that expect no state: not counted" in text
     row = next(line.split() for line in text.splitlines() if line.startswith("abstain"))

@@ -74,7 +74,7 @@ def grains(item, chunks, ratio):
         }  # fmt: skip
     elif placed and known:
         touched = meets(1)
-    if quote and any(c.get("text") is not None for c in pool):
+    if quote and any(c.get("text") is not None for c in right):
         _, covering = reference.where(item, chunks, ratio)
         held = set(covering) & names
         texts = {c["chunk_id"]: reference.fold(c.get("text") or "") for c in right}

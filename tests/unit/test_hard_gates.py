@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+import diagnosed as traces
 import tables
-import diagnosed
 from ragcore import compare, score
 from ragcore.cli import main
 from ragcore.errors import UsageError
@@ -16,21 +16,21 @@ from ragcore.hard_gates import NAMES, degraded, hard_gates, observed, replays
 from ragcore.measures.violations import PREDICATES
 from ragcore.plan import Plan
 
-GOOD = diagnosed.trace()
-HIDDEN = diagnosed.units("rule#1", "board#1")
-SUPPORT = [diagnosed.verdict("covered"), diagnosed.verdict("entailed")]
+GOOD = traces.trace()
+HIDDEN = traces.units("rule#1", "board#1")
+SUPPORT = [traces.verdict("covered"), traces.verdict("entailed")]
 
 
 def cited(**changed):
     return [{**GOOD["citations"][0], **changed}]
 
 
-def ended(state, text=diagnosed.QUOTE):
+def ended(state, text=traces.QUOTE):
     return {"state": state, "value": "750", "text": text}
 
 
 FORBIDDEN = [
-    *diagnosed.case()["evidence"],
+    *traces.case()["evidence"],
     {"doc_id": "old", "chunk_id": "old#1", "role": "forbidden"},
 ]
 # name: (changes of the trace, changes of the case, verdicts, what is said)
@@ -40,7 +40,7 @@ BREAKS = {
     "acl in a citation": ({"citations": cited(id="board#1")}, {}, [], "'board#1' in citations"),
     "acl of nobody": ({"ranked": HIDDEN}, {"principals": []}, [], "'board#1' in ranked"),
     "forbidden": ({}, {"evidence": FORBIDDEN}, [], "'old#1' in stage bm25, ranked"),
-    "deleted": ({"ranked": diagnosed.units("gone#1")}, {}, [], "'gone#1' in ranked (deleted)"),
+    "deleted": ({"ranked": traces.units("gone#1")}, {}, [], "'gone#1' in ranked (deleted)"),
     "effect": ({"effects": ["look", "book_room"]}, {}, [], "'book_room'"),
     "claim": ({"final": ended("answer", "It costs nothing.")}, {}, [], "'costs nothing'"),
     "fabricated": ({"citations": cited(id="old#1")}, {}, [], "'old#1'"),
@@ -62,16 +62,16 @@ BREAKS = {
         {"final": ended("partial")}, {"expected_state": "fail_closed"}, [], "ends in 'partial'",
     ),
     "high_stakes": (
-        {}, {}, [SUPPORT[0], diagnosed.verdict("entailed", "no")],
+        {}, {}, [SUPPORT[0], traces.verdict("entailed", "no")],
         "reference claim 0 stated; answer claim 0 not supported by the context",
     ),
 }  # fmt: skip
 
 
 def gates_of(folder, *rows, given=(), cases=None, chunks=None, drop=()):
-    where = diagnosed.suite(folder, cases, chunks)
-    judged = diagnosed.verdicts(*given) if given else None
-    scores = score(diagnosed.run(*rows, drop=drop), suite=where, judgments=judged,
+    where = traces.suite(folder, cases, chunks)
+    judged = traces.verdicts(*given) if given else None
+    scores = score(traces.run(*rows, drop=drop), suite=where, judgments=judged,
                    measures=["end_to_end"])  # fmt: skip
     return {gate.name: gate for gate in hard_gates(scores.runs[0])}, scores
 
@@ -79,8 +79,8 @@ def gates_of(folder, *rows, given=(), cases=None, chunks=None, drop=()):
 @pytest.mark.parametrize("name", BREAKS)
 def test_gate__one_violating_trace_beside_a_clean_one(name, tmp_path):
     changes, of_case, given, said = BREAKS[name]
-    cases = [diagnosed.case(**of_case), diagnosed.case(case_id="good")]
-    rows = [diagnosed.trace(**changes), diagnosed.trace(case_id="good", trace="u")]
+    cases = [traces.case(**of_case), traces.case(case_id="good")]
+    rows = [traces.trace(**changes), traces.trace(case_id="good", trace="u")]
     more = [{**row, "case_id": "good"} for row in SUPPORT]
     gates, _ = gates_of(tmp_path, *rows, given=[*(given or SUPPORT), *more], cases=cases)
     gate = gates[name.split()[0]]
@@ -105,7 +105,7 @@ def test_gates__a_clean_trace_keeps_them_all(tmp_path):
 
 
 def test_gates__any_trace_in_any_repeat(tmp_path):
-    rows = [diagnosed.trace(repeat=i, trace=f"t{i}") for i in range(5)]
+    rows = [traces.trace(repeat=i, trace=f"t{i}") for i in range(5)]
     rows[3] |= {"citations": cited(id="old#1"), "fallback": "no reranker"}
     gates, _ = gates_of(tmp_path, *rows)
     (one,) = gates["fabricated"].violations
@@ -118,7 +118,7 @@ def test_gates__any_trace_in_any_repeat(tmp_path):
 
 @pytest.mark.parametrize("how", [{"fallback": "bm25 only"}, {"missing_shards": ["s1"]}])
 def test_gates__degraded_traces_must_hold_them_too(how, tmp_path):
-    rows = [diagnosed.trace(), diagnosed.trace(repeat=1, trace="u", ranked=HIDDEN, **how)]
+    rows = [traces.trace(), traces.trace(repeat=1, trace="u", ranked=HIDDEN, **how)]
     gates, scores = gates_of(tmp_path, *rows)
     assert degraded(scores.runs[0].inputs).tolist() == [False, True]
     assert (gates["acl"].degraded, gates["acl"].degraded_bad) == (1, 1)
@@ -145,12 +145,12 @@ def test_gates__what_the_run_does_not_record_is_not_checkable(drop, gate, why, t
 def test_gates__what_the_suite_does_not_say_is_not_checkable(tmp_path):
     bare = dict.fromkeys(("acl", "deleted"))
     gates, _ = gates_of(
-        tmp_path, GOOD, chunks=diagnosed.corpus(board=bare, gone=bare, rule=bare, old=bare)
+        tmp_path, GOOD, chunks=traces.corpus(board=bare, gone=bare, rule=bare, old=bare)
     )
     assert "no acl" in gates["acl"].why
     assert "neither deletions nor snapshots" in gates["deleted"].why
     assert "no verdict says covered" in gates["high_stakes"].why
-    cases = [diagnosed.case(principals=None, expected_state=None, claims=[])]
+    cases = [traces.case(principals=None, expected_state=None, claims=[])]
     gates, _ = gates_of(tmp_path / "more", GOOD, cases=cases)
     assert gates["acl"].why == gates["answered"].why == "no trace records what it needs"
     assert "no reference claim is marked" in gates["high_stakes"].why
@@ -158,7 +158,7 @@ def test_gates__what_the_suite_does_not_say_is_not_checkable(tmp_path):
 
 def test_gates__a_trace_without_the_column_is_not_counted_as_checked(tmp_path):
     gates, scores = gates_of(
-        tmp_path, GOOD, diagnosed.trace(repeat=1, trace="u", citations=None, error="timeout")
+        tmp_path, GOOD, traces.trace(repeat=1, trace="u", citations=None, error="timeout")
     )
     assert (gates["fabricated"].checked, gates["fabricated"].of) == (1, 2)
     keeper = Gatekeeper(scores.runs)
@@ -168,9 +168,9 @@ def test_gates__a_trace_without_the_column_is_not_counted_as_checked(tmp_path):
 
 def test_gates__disputed_verdicts_leave_high_stakes_open(tmp_path):
     given = [
-        diagnosed.verdict("covered"),
-        diagnosed.verdict("entailed", "no"),
-        diagnosed.verdict("entailed"),
+        traces.verdict("covered"),
+        traces.verdict("entailed", "no"),
+        traces.verdict("entailed"),
     ]
     gates, _ = gates_of(tmp_path, GOOD, given=given)
     assert (gates["high_stakes"].checked, gates["high_stakes"].why != "") == (0, True)
@@ -179,10 +179,10 @@ def test_gates__disputed_verdicts_leave_high_stakes_open(tmp_path):
 def test_gates__replays_are_left_out_and_counted(tmp_path):
     bad = {"ranked": HIDDEN}
     rows = [
-        diagnosed.trace(),
-        diagnosed.trace(repeat=1, trace="o", condition="oracle_context", pair="t", **bad),
-        diagnosed.trace(repeat=2, trace="g", condition="gold_context", **bad),
-        diagnosed.trace(repeat=3, trace="d", condition="retrieved_distractors", **bad),
+        traces.trace(),
+        traces.trace(repeat=1, trace="o", condition="oracle_context", pair="t", **bad),
+        traces.trace(repeat=2, trace="g", condition="gold_context", **bad),
+        traces.trace(repeat=3, trace="d", condition="retrieved_distractors", **bad),
     ]
     gates, scores = gates_of(tmp_path, *rows)
     assert observed(scores.runs[0].inputs).tolist() == [True, False, False, True]
@@ -191,7 +191,7 @@ def test_gates__replays_are_left_out_and_counted(tmp_path):
 
 
 def test_deleted__a_unit_outside_of_the_snapshot(tmp_path):
-    where = diagnosed.suite(tmp_path, [diagnosed.case(snapshot="s2")])
+    where = traces.suite(tmp_path, [traces.case(snapshot="s2")])
     path = where / "chunks.arrow"
     import pyarrow as pa
 
@@ -199,7 +199,7 @@ def test_deleted__a_unit_outside_of_the_snapshot(tmp_path):
     meta = {b"snapshots": b'{"s1": ["rule#1", "old#1"], "s2": ["rule#1"]}'}
     path.unlink()
     tables.write_ipc(table.replace_schema_metadata(meta), path)
-    scores = score(diagnosed.run(GOOD), suite=where, measures=["end_to_end"])
+    scores = score(traces.run(GOOD), suite=where, measures=["end_to_end"])
     (gate,) = hard_gates(scores.runs[0], ["deleted"])
     (one,) = gate.violations
     assert one.what == "'old#1' in stage bm25, ranked (not in the case's snapshot)"
@@ -225,12 +225,12 @@ def test_expression__named_must_be_checkable(tmp_path):
     (row,) = checked(tmp_path, ["hard.high_stakes == 0"], GOOD)
     assert (row.status, row.value, row.met) == (FAIL, None, False)
     assert "not checkable" in row.reason
-    (row,) = checked(tmp_path, ["hard.acl <= 1"], diagnosed.trace(ranked=HIDDEN))
+    (row,) = checked(tmp_path, ["hard.acl <= 1"], traces.trace(ranked=HIDDEN))
     assert (row.status, row.value) == (PASS, 1.0)
 
 
 def test_expression__slices(tmp_path):
-    rows = [diagnosed.trace(), diagnosed.trace(repeat=1, trace="u", ranked=HIDDEN)]
+    rows = [traces.trace(), traces.trace(repeat=1, trace="u", ranked=HIDDEN)]
     found = checked(tmp_path, ["hard.acl[repeat=0] == 0", "hard.acl[repeat=1] == 0"], *rows)
     assert [(r.slice, r.status) for r in found] == [("repeat=0", PASS), ("repeat=1", FAIL)]
 
@@ -256,9 +256,9 @@ def test_expression__what_cannot_be_read(text, wanted):
 
 
 def test_command__exit_status(tmp_path):
-    where = diagnosed.suite(tmp_path)
-    good = tables.write_ipc(diagnosed.run(GOOD), tmp_path / "good.arrow")
-    bad = tables.write_ipc(diagnosed.run(diagnosed.trace(ranked=HIDDEN)), tmp_path / "bad.arrow")
+    where = traces.suite(tmp_path)
+    good = tables.write_ipc(traces.run(GOOD), tmp_path / "good.arrow")
+    bad = tables.write_ipc(traces.run(traces.trace(ranked=HIDDEN)), tmp_path / "bad.arrow")
     for path, status in ((good, 0), (bad, 1)):
         words = ["score", str(path), "--suite", str(where), "-m", "R@5", "--gate", "hard"]
         result = CliRunner().invoke(main, words)
@@ -267,14 +267,14 @@ def test_command__exit_status(tmp_path):
 
 
 def test_compare__a_violation_blocks_whatever_is_gained(tmp_path):
-    where = diagnosed.suite(tmp_path)
+    where = traces.suite(tmp_path)
     found = compare(
-        diagnosed.run(GOOD), diagnosed.run(diagnosed.trace(ranked=HIDDEN)), suite=where,
+        traces.run(GOOD), traces.run(traces.trace(ranked=HIDDEN)), suite=where,
         measures=["end_to_end"], plan=Plan(primary=("end_to_end",), hard=("hard",), source="here"),
     )  # fmt: skip
     assert found.verdict().verdict == "blocked"
     clean = compare(
-        diagnosed.run(GOOD), diagnosed.run(GOOD), suite=where, measures=["end_to_end"],
+        traces.run(GOOD), traces.run(GOOD), suite=where, measures=["end_to_end"],
         plan=Plan(primary=("end_to_end",), hard=("hard",), source="here"), names=["a", "b"],
     )  # fmt: skip
     assert clean.verdict().verdict != "blocked"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+import diagnosed as traces
 import tables
-import diagnosed
 from ragcore import score
 from ragcore.cli import main
 from ragcore.diagnose import diagnose
@@ -25,14 +25,14 @@ USUAL = {"search": 8, "rerank": 20, "generate": 400}
 def calm(**changed):
     """A run of good traces; `changed` is for every one of them."""
     return [
-        diagnosed.trace(repeat=i, trace=f"t{i}", timings=timings(**USUAL), steps=2, **changed)
+        traces.trace(repeat=i, trace=f"t{i}", timings=timings(**USUAL), steps=2, **changed)
         for i in range(N)
     ]
 
 
 def rehearse(folder, rows, **world):
-    where = diagnosed.suite(folder, **world)
-    return diagnose(diagnosed.run(*rows), suite=where, names=["rehearsal"])
+    where = traces.suite(folder, **world)
+    return diagnose(traces.run(*rows), suite=where, names=["rehearsal"])
 
 
 def broken(found):
@@ -50,7 +50,7 @@ def test_calm__nothing_is_found(tmp_path):
 
 
 def test_parser_regression__is_in_the_corpus(tmp_path):
-    cut = diagnosed.corpus(rule={"text": "Rooms cost at most 750 yuan.", "end": 28})
+    cut = traces.corpus(rule={"text": "Rooms cost at most 750 yuan.", "end": 28})
     lost = {"state": "abstain", "value": None, "text": None}
     shown = [{"id": "rule#1", "start": 0, "end": 28}]
     rows = calm(context=shown, proposed=lost, final=lost, claims=[], citations=[])
@@ -61,7 +61,7 @@ def test_parser_regression__is_in_the_corpus(tmp_path):
 
 def test_stale_replica__is_named_by_generation_and_by_what_it_brings_back(tmp_path):
     rows = calm()
-    again = diagnosed.units("rule#1", "gone#1")
+    again = traces.units("rule#1", "gone#1")
     for i in (4, 9):
         rows[i] |= {"index_generation": "g0", "ranked": again, "stages": [("bm25", again)]}
     found = rehearse(tmp_path, rows)
@@ -73,14 +73,14 @@ def test_stale_replica__is_named_by_generation_and_by_what_it_brings_back(tmp_pa
 
 
 def test_stale_replica__the_manifest_says_which_generation(tmp_path):
-    table = diagnosed.run(*calm(), index_generation="g2")
-    found = diagnose(table, suite=diagnosed.suite(tmp_path))
+    table = traces.run(*calm(), index_generation="g2")
+    found = diagnose(table, suite=traces.suite(tmp_path))
     assert len(next(iter(found.odd.values()))) == N
 
 
 def test_missing_acl__is_a_candidate_even_where_nothing_is_shown(tmp_path):
     rows = calm()
-    seen = diagnosed.units("rule#1", "board#1")
+    seen = traces.units("rule#1", "board#1")
     rows[7] |= {"stages": [("bm25", seen)]}
     found = rehearse(tmp_path, rows)
     assert broken(found) == {"acl": {7}}
@@ -103,7 +103,7 @@ def test_agent_loop__of_ten_steps(limit, said, tmp_path):
     rows = calm()
     rows[5] |= {"steps": 10}
     manifest = {} if limit is None else {"step_limit": limit}
-    found = diagnose(diagnosed.run(*rows, **manifest), suite=diagnosed.suite(tmp_path))
+    found = diagnose(traces.run(*rows, **manifest), suite=traces.suite(tmp_path))
     ((one,),) = found.odd.values()
     assert (one.repeat, one.what) == (5, f"10 steps, {said}")
 
@@ -112,8 +112,8 @@ def test_slow_reranker__is_the_stage_that_grew(tmp_path):
     slow = calm()
     for row in slow:
         row["timings"] = timings(**{**USUAL, "rerank": 900, "end_to_end": 1308})
-    where = diagnosed.suite(tmp_path)
-    runs = [diagnosed.run(*calm()), diagnosed.run(*slow)]
+    where = traces.suite(tmp_path)
+    runs = [traces.run(*calm()), traces.run(*slow)]
     before, after = score(runs, suite=where, measures=["end_to_end"], names=["a", "b"]).runs
     assert operations.slower(before, after) == ("rerank", 880_000)
     assert operations.slower(before, before) is None
@@ -128,7 +128,7 @@ def test_slow_stage__attempts_add_up_and_percentiles_are_by_nearest_rank(tmp_pat
     rows = calm()
     for i, row in enumerate(rows):
         row["timings"] = [*timings(rerank=i), *timings(rerank=i)]
-    run = score(diagnosed.run(*rows), suite=diagnosed.suite(tmp_path), measures=["end_to_end"]).runs[0]
+    run = score(traces.run(*rows), suite=traces.suite(tmp_path), measures=["end_to_end"]).runs[0]
     (stage,) = operations.stages(run)
     assert stage.p95_us == 2000 * 11  # rank 12 = ceil(0.95 * 12) of 0, 2, ..., 22 ms
 
@@ -136,9 +136,9 @@ def test_slow_stage__attempts_add_up_and_percentiles_are_by_nearest_rank(tmp_pat
 def test_command__shows_them_together(tmp_path):
     rows = calm()
     rows[5] |= {"steps": 10}
-    rows[7] |= {"stages": [("bm25", diagnosed.units("rule#1", "board#1"))]}
-    where = diagnosed.suite(tmp_path)
-    path = tables.write_ipc(diagnosed.run(*rows), tmp_path / "r.arrow")
+    rows[7] |= {"stages": [("bm25", traces.units("rule#1", "board#1"))]}
+    where = traces.suite(tmp_path)
+    path = tables.write_ipc(traces.run(*rows), tmp_path / "r.arrow")
     result = CliRunner().invoke(main, ["diagnose", str(path), "--suite", str(where)])
     assert result.exit_code == 0, result.output
     for text in ("hard.acl          VIOLATED", "r c en 5: 10 steps, median 2", "Time by stage"):

@@ -7,6 +7,7 @@ import random
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from ragcore import latency, score
@@ -303,3 +304,55 @@ def test_resources__need_their_columns(tmp_path):
     assert {r["mean"] for r in scores.summary().to_pylist()} == {None}
     with pytest.raises(UsageError, match="no parameter"):
         score(run_of({"case_id": ["a"]}), suite=suite, measures=["latency.p95(part=x)"])
+
+
+def test_latency__tail_by_number_of_steps(tmp_path):
+    names = [f"c{i}" for i in range(20)]
+    suite = suite_of(tmp_path / "s", {"case_id": names})
+    run = run_of({"case_id": names, "steps": [1 + i % 2 for i in range(20)],
+                  "timings": [[stage("total", 1000 * (i + 1))] for i in range(20)]})  # fmt: skip
+    scores = score(run, suite=suite, measures=["latency.p95"])
+    tails = [row(scores, "latency.p95", f"steps={k}", ["steps"])["mean"] for k in (1, 2)]
+    assert tails == [19.0, 20.0]
+
+
+def test_timings__in_any_layout(tmp_path):
+    found = random_traces(7, 40)
+    names = [f"c{i}" for i in range(40)]
+    run = run_of({"case_id": names, "timings": found})
+    stages = pa.list_(pa.struct([
+        ("stage", pa.dictionary(pa.int32(), pa.string())), ("duration_us", pa.int64()),
+        ("start_us", pa.int32()), ("queue_us", pa.float64()),
+    ]))  # fmt: skip
+    other = pa.array(
+        [[{k: s[k] for k in ("duration_us", "start_us", "queue_us")} for s in t] for t in found],
+        pa.list_(pa.struct([(f.name, f.type) for f in stages.value_type if f.name != "stage"])),
+    )
+    words = pa.array([s["stage"] for t in found for s in t]).dictionary_encode()
+    flat = other.flatten()
+    items = pa.StructArray.from_arrays(
+        [words, *(flat.field(n) for n in ("duration_us", "start_us", "queue_us"))],
+        fields=[stages.value_type.field(i) for i in range(4)],
+    )
+    coded = pa.LargeListArray.from_arrays(other.offsets.cast(pa.int64()), items)
+    pieces = pa.chunked_array([coded.slice(0, 13), coded.slice(13, 0), coded.slice(13)])
+    again = run.set_column(run.column_names.index("timings"), "timings", pieces)
+    names = ["latency.mean", "latency.p95(stage=rerank)", "queueing.p95", "latency.unexplained"]
+    suite = suite_of(tmp_path / "s", {"case_id": [f"c{i}" for i in range(40)]})
+    one, two = (score(r, suite=suite, measures=names).summary().to_pylist() for r in (run, again))
+    assert one == two
+
+
+def test_cost__of_fields_that_a_run_has(tmp_path):
+    suite = suite_of(tmp_path / "s", {"case_id": ["a", "b"]})
+    run = run_of({"case_id": ["a", "b"]}).append_column(
+        "cost", pa.array([{"decode": 1.0}, {"decode": 3.0}], pa.struct([("decode", pa.float32())]))
+    )
+    run = run.append_column(
+        "energy", pa.array([{"cpu_j": 7200.0}] * 2, pa.struct([("cpu_j", pa.float64())]))
+    )
+    scores = score(run, suite=suite, measures=["cost.request", "energy.measured"])
+    assert scores.mean("cost.request") == 2.0
+    assert row(scores, "energy.measured")["n_missing"] == 2  # nobody says how it was found
+    reasons = {r["reason"] for r in scores.table().to_pylist() if r["measure"] == "energy.measured"}
+    assert reasons == {"measured-or-modelled-not-said"}
