@@ -186,12 +186,12 @@ def _columns(where: list[tuple[int, str]], table: pa.Table) -> Judgments:
     def words(name: str) -> Any:
         if name not in table.column_names:
             names[name] = pa.array([], pa.string())
-            return np.full(n, -1, np.int32)
+            return _fixed(np.full(n, -1, np.int32))
         whole = _encoded(table[name])
         names[name] = whole.dictionary
         if whole.indices.null_count or whole.indices.type != pa.int32():
-            return integers(whole.indices, n).astype(np.int32)
-        return np.asarray(whole.indices)
+            return _fixed(integers(whole.indices, n).astype(np.int32))
+        return _fixed(np.asarray(whole.indices))
 
     def known(name: str, options: tuple[str, ...]) -> Any:
         found = words(name)
@@ -222,6 +222,12 @@ def _columns(where: list[tuple[int, str]], table: pa.Table) -> Judgments:
         lang, flags(whole("adjudicated"), n), evidence,
         {"case": names["case_id"], **{k: names[k] for k in ("judge", "run", "lang")}},
     )  # fmt: skip
+
+
+def _fixed(codes: Any) -> Any:
+    """The same, never written: as a view of Arrow memory is, which kernels compile for."""
+    codes.flags.writeable = False
+    return codes
 
 
 def as_sources(given: Any) -> Sequence[Any]:

@@ -102,6 +102,7 @@ def verdict_codes(tables: list[tuple[str, pa.Table]]) -> tuple[I64, Any]:
             offsets.append(ends + first)
             first, row = int(offsets[-1][-1]) if len(chunk) else first, row + len(chunk)
     flat = values[0] if len(values) == 1 else np.concatenate([np.zeros(0, np.int8), *values])
+    flat.flags.writeable = False  # like a view of Arrow memory, so that kernels compile once
     return np.concatenate(offsets), flat
 
 

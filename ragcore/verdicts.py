@@ -6,19 +6,16 @@ Adjudicated beats all, then the highest rung, then the declared judge; equals th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ragcore import schema
 from ragcore.errors import InputError
-from ragcore.formats.compute import pc
 from ragcore.judgments import Judgments
-from ragcore.lists import integers
+from ragcore.sides import Matching, Side, numbers_of, side_of
 from ragcore.threads import run_split
 from ragcore.units import Vocabulary
 from ragcore_kernels import verdict_lists
@@ -92,68 +89,6 @@ _WORST = np.array(
 )
 
 
-@dataclass
-class Matching:
-    """How the rankings of one run are found from a verdict: see `ragcore_kernels.verdicts.settle`.
-
-    Attributes
-    ----------
-    run : its name.
-    case_ids, case_codes : ids of the suite's cases, and the code of each.
-    case_of : (n,), code of each ranking's case.
-    lang, repeat : of each ranking, or None.
-    needed : (n,) int8, the rung that its case requires.
-    """
-
-    run: str
-    case_ids: pa.Array
-    case_codes: I64
-    case_of: I64
-    lang: list[str | None] | None
-    repeat: list[int | None] | None
-    needed: Any
-
-
-@dataclass
-class _Side:
-    """Judgments of one form, plain or packed, and their codes brought to those of the rankings."""
-
-    given: Judgments
-    unit: I64
-    case_code: I64
-    lang_code: I64
-    own_run: int
-    rank: Any
-
-
-def _side(
-    given: Judgments, match: Matching, vocabulary: Vocabulary, langs: dict[str | None, int],
-    declared: str,
-) -> _Side:  # fmt: skip
-    names = given.names
-    places = integers(
-        pc.index_in(names["case"].cast(pa.large_string()), value_set=match.case_ids),
-        len(names["case"]),
-    )
-    lang_code = [langs.get(word, -1) for word in names["lang"].to_pylist()]
-    own, judge = names["run"].index(match.run).as_py(), names["judge"].index(declared).as_py()
-    rank = kernel.rank_of(given.adjudicated, given.rung, (given.judge == judge) & (judge >= 0))
-    return _Side(
-        given, vocabulary.codes(given.evidence.items),
-        np.append(match.case_codes, -1)[places],  # the last for what is unknown
-        np.array(lang_code or [-1], np.int64), own if own >= 0 else -2, rank,
-    )  # fmt: skip
-
-
-def _numbers(values: list[Any] | None, n: int, code: Callable[[Any], int]) -> I64:
-    if values is None:
-        return np.full(n, -1, np.int64)
-    known = {value: code(value) for value in set(values)}
-    if len(known) == 1:
-        return np.full(n, next(iter(known.values())), np.int64)
-    return np.fromiter((known[value] for value in values), np.int64, n)
-
-
 class Verdicts:
     """The verdicts on one run.
 
@@ -176,17 +111,17 @@ class Verdicts:
         self.counts = np.zeros(kernel.COUNTS, np.int64)
         self.taken_back = 0
         self._made: dict[tuple[str, int, int], tuple[tuple[I64, ...], Cells]] = {}
-        self._sides: list[_Side] = []
+        self._sides: list[Side] = []
         if judgments is None:
             return
         langs: dict[str | None, int] = {None: -1}
         for word in match.lang or ():
             if word not in langs:
                 langs[word] = len(langs)
-        plain = _side(judgments, match, vocabulary, langs, declared)
+        plain = side_of(judgments, match, vocabulary, langs, declared)
         self._sides = [plain] if len(judgments) else []
         if judgments.packed is not None:
-            self._sides.append(_side(judgments.packed, match, vocabulary, langs, declared))
+            self._sides.append(side_of(judgments.packed, match, vocabulary, langs, declared))
         self._unit, self._rank = plain.unit, plain.rank
         self._case_code, self._lang_code = plain.case_code, plain.lang_code
         self._own_run = plain.own_run
@@ -194,13 +129,22 @@ class Verdicts:
         top = max(match.case_codes.max(initial=-1), match.case_of.max(initial=-1)) + 1
         counts = np.bincount(match.case_of, minlength=int(top))
         self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self._langs = _numbers(match.lang, match.case_of.size, langs.__getitem__)
-        self._repeats = _numbers(match.repeat, match.case_of.size, lambda r: -1 if r is None else r)
+        self._langs = numbers_of(match.lang, match.case_of.size, langs.__getitem__)
+        self._repeats = numbers_of(
+            match.repeat, match.case_of.size, lambda r: -1 if r is None else r
+        )
 
     def has(self, relation: str) -> bool:
         """Whether any verdict was given on a relation, of whatever run or case."""
         wanted = schema.RELATIONS.index(relation)
         return any(bool((side.given.relation == wanted).any()) for side in self._sides)
+
+    def packs(self, relation: str) -> bool:
+        """Whether any verdicts on a relation came packed, a list a row."""
+        packed = None if self.judgments is None else self.judgments.packed
+        if packed is None:
+            return False
+        return bool((packed.relation == schema.RELATIONS.index(relation)).any())
 
     def whole(self, relation: str) -> Cells:
         """One cell a ranking."""

@@ -51,6 +51,7 @@ def kernels(world: World, threads: int) -> Means:
     from ragcore_kernels import grounded
 
     n, a, y, c = world.n, world.claims, world.references, world.chunks
+    tally: Any = kernel.tally
     steps = [np.arange(n + 1) * width for width in (a, y, c, a * c, y * c)]
     useful, values = np.empty(n * c, np.int8), np.empty((len(NAMES), n))
     shares = {
@@ -64,9 +65,10 @@ def kernels(world: World, threads: int) -> Means:
 
     def block(low: int, high: int) -> None:
         size = high - low
+        parts = [step[low : high + 1] for step in steps]
         counts = np.empty((size, kernel.FIELDS), np.int32)
-        kernel.tally(
-            0, size, *(step[low : high + 1] for step in steps), world.correct, world.covered,
+        tally(
+            0, size, *parts, world.correct, world.covered,
             world.by_answer, world.by_reference, useful, counts,
         )  # fmt: skip
         for name, (field, below) in shares.items():

@@ -132,8 +132,8 @@ def claim_verdicts(inputs: Inputs, relation: str) -> tuple[Any, Any]:
 
     Verdicts on an answer as a whole are left aside.
     """
-    claims, given = claims_of(inputs), inputs.verdicts.judgments
-    if given is not None and given.packed is not None:
+    claims = claims_of(inputs)
+    if inputs.verdicts.packs(relation):
         cells = inputs.verdicts.claims(relation, claims.offsets)
         return cells.verdict, cells.rank
     number = np.arange(claims.owner.size) - claims.offsets[:-1][claims.owner]

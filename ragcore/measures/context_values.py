@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ragcore import schema
-from ragcore.evidence import Evidence
 from ragcore.formats import arrow
-from ragcore.lists import integers
+from ragcore.lists import Lists, integers
 from ragcore.measures import claims_values, trace_values
 from ragcore.measures.definitions import Measure
-from ragcore.measures.inputs import NO_COLUMN, NOT_RECORDED, NOT_REQUIRED, Column, Inputs, missing
+from ragcore.measures.inputs import NO_COLUMN, NOT_RECORDED, Column, Inputs, missing
 from ragcore.measures.packed_spans import intact_items, packed_spans
-from ragcore.measures.reached import items_of, places, shares
+from ragcore.measures.reached import items_of, places
+from ragcore.measures.required import over_required
 from ragcore.measures.shown import refused, shown_of
 from ragcore.nested import LIST_NAMES
-from ragcore_kernels.layout import F64
 
 
 def coverage(inputs: Inputs, measure: Measure) -> Column:
@@ -26,24 +24,11 @@ def coverage(inputs: Inputs, measure: Measure) -> Column:
     evidence = inputs.evidence
     if evidence is None or not inputs.has_trace("context"):
         return missing(inputs, NO_COLUMN)
-    over, under = _covered(inputs, evidence)
-    return Column(over, under, inputs.states(shown_of(inputs).recorded), {schema.NA: NOT_REQUIRED})
-
-
-def _counted(inputs: Inputs, evidence: Evidence) -> Any:
-    """Flat over the items of each ranking: required, and still to be found where labelled."""
-    at = items_of(inputs, evidence).at
-    return evidence.required[at] & ~evidence.stale[at]
-
-
-def _covered(inputs: Inputs, evidence: Evidence) -> tuple[F64, F64]:
-    """(n,), required items in the context, and required items."""
     lists = inputs.trace_lists("context")
-    found = places(inputs, evidence, "context", lists, inputs.units(lists))
-    counted = _counted(inputs, evidence)
-    over, under = shares(items_of(inputs, evidence).offsets, counted, found >= 0)
-    over[refused(inputs)] = 0.0
-    return over, under
+    found = places(inputs, evidence, "context", lists, inputs.units(lists)) >= 0
+    counts = np.diff(items_of(inputs, evidence).offsets)
+    usable = found & ~np.repeat(refused(inputs), counts)
+    return over_required(inputs, evidence, usable, shown_of(inputs).recorded)
 
 
 def span_intact(inputs: Inputs, measure: Measure) -> Column:
@@ -52,23 +37,27 @@ def span_intact(inputs: Inputs, measure: Measure) -> Column:
     if evidence is None or not inputs.has_trace("context"):
         return missing(inputs, NO_COLUMN)
     whole = intact_items(inputs, evidence)
-    over, under = shares(items_of(inputs, evidence).offsets, _counted(inputs, evidence), whole)
-    return Column(over, under, inputs.states(shown_of(inputs).recorded), {schema.NA: NOT_REQUIRED})
+    return over_required(inputs, evidence, whole, shown_of(inputs).recorded)
+
+
+def _ranked(inputs: Inputs) -> Lists | None:
+    """The final ranking: its own column, else the last recorded stage."""
+    name = arrow.find(inputs.traces, LIST_NAMES) if inputs.traces is not None else None
+    if name is not None:
+        return inputs.trace_lists(name)
+    return inputs.stage(inputs.stages[-1]) if inputs.stages else None
 
 
 def packing_loss(inputs: Inputs, measure: Measure) -> Column:
     """What was ranked and is not in the context, of what is required."""
-    evidence, traces = inputs.evidence, inputs.traces
-    name = arrow.find(traces, LIST_NAMES) if traces is not None else None
-    if evidence is None or not inputs.has_trace("context") or name is None or traces is None:
+    evidence, ranked = inputs.evidence, _ranked(inputs)
+    if evidence is None or not inputs.has_trace("context") or ranked is None:
         return missing(inputs, NO_COLUMN)
-    ranked = inputs.trace_lists(name)
-    found = places(inputs, evidence, "ranked", ranked, inputs.units(ranked))
-    counted = _counted(inputs, evidence)
-    above, under = shares(items_of(inputs, evidence).offsets, counted, found >= 0)
-    kept, _ = _covered(inputs, evidence)
-    known = (ranked.present | inputs.absent) & shown_of(inputs).recorded
-    return Column(above - kept, under, inputs.states(known), {schema.NA: NOT_REQUIRED})
+    found = places(inputs, evidence, "ranked", ranked, inputs.units(ranked)) >= 0
+    above = over_required(inputs, evidence, found, ranked.present)
+    kept = coverage(inputs, measure)
+    states = np.maximum(above.states, kept.states)
+    return Column(above.over - kept.over, above.under, states, above.why)
 
 
 def tokens(inputs: Inputs, measure: Measure) -> Column:

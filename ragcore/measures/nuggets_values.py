@@ -47,8 +47,8 @@ def nugget(inputs: Inputs, measure: Measure) -> Column:
     kind, _, strict = measure.definition.name.removeprefix("nuggets.").partition("_")
     top, low, n_vital, n_okay = _halves(inputs, bool(strict))
     over, under = {
-        "vital": (top, 2 * n_vital), "all": (top + low, 2 * (n_vital + n_okay)),
-        "weighted": (2 * top + low, 4 * n_vital + 2 * n_okay),
+        "vital": (top / 2, n_vital), "all": ((top + low) / 2, n_vital + n_okay),
+        "weighted": (top / 2 + low / 4, n_vital + n_okay / 2),
     }[kind]  # fmt: skip
     states, open_marks = states_of(inputs, *_NEEDS), np.zeros(inputs.n, np.bool_)
     if kind != "all":

@@ -257,7 +257,8 @@ def _trace_rankings(rows: Rows, labels: Labels, found: I64) -> Rankings:
         lang = _langs(table, rows.where)
     if "repeat" in names:
         repeat = _repeats(table, rows.where)
-    theirs = labels.lang_of or [None] * labels.case_of.size
+    none: list[str | None] = [None] * labels.case_of.size
+    theirs = labels.lang_of or none
     (groups, ours), n_langs = _numbered([theirs, lang])
     label_of, takes = _groups_of(labels, found, ours, groups, n_langs)
     if takes.any():

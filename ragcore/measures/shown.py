@@ -61,7 +61,7 @@ def shown_of(inputs: Inputs) -> Shown:
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return Shown(offsets, units[at], known, at)
 
-    return inputs.once("shown", make)
+    return inputs.once("usable context", make)
 
 
 def answer_claims(inputs: Inputs) -> Lists:
@@ -121,7 +121,7 @@ def _state(inputs: Inputs, need: str) -> Any:
             found = np.where(gone & silent(inputs), np.int8(schema.OK), found)
         return np.where(gone & inputs.failed & (found > 0), np.int8(schema.FAILED), found)
 
-    return inputs.once(f"state {need}", make)
+    return inputs.once(f"state of {need}", make)
 
 
 def column(

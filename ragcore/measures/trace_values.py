@@ -62,7 +62,7 @@ def _sums(inputs: Inputs) -> tuple[I64, Any]:
         states[bare] = schema.MISSING
         return sums, states
 
-    return inputs.once("sentences", make)
+    return inputs.once("context sentences", make)
 
 
 def _highest(inputs: Inputs) -> int:

@@ -116,6 +116,15 @@ def test_packing_loss__of_the_exercise(tmp_path):
     assert found[2] == [third, -0.5, NA, 1, MISSING, 0]
 
 
+def test_packing_loss__from_the_last_stage_without_a_ranking(tmp_path):
+    stage = pa.array([[("bm25", [{"id": "1"}]), ("fused", [{"id": "1"}, {"id": "2"}])]],
+                     schema.RUNS.field("stages").type)  # fmt: skip
+    run = run_of({"a": ["1"]}, stages=stage).drop_columns(["ranked"])
+    suite = suite_of(tmp_path / "s", {"a": need("1", "2")})
+    scores = score(run, suite=suite, measures=["context.packing_loss"])
+    assert scores.value("context.packing_loss", "a") == 0.5
+
+
 def test_tokens__as_recorded(tmp_path):
     shown = {
         "a": [unit("p", n_tokens=5), unit("q", n_tokens=2)], "chunk": ["p", unit("q", n_tokens=1)],

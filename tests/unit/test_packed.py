@@ -12,6 +12,9 @@ from claim_tables import YES_NO, Case
 from ragcore import schema, score
 from ragcore.errors import InputError
 from ragcore.judgments import read_judgments
+from ragcore_kernels import verdict_lists
+from ragcore_kernels import verdicts as kernel_verdicts
+from ragcore_kernels._jit import JIT
 
 MEASURES = ["claims.*", "context.precision", "faithfulness", "noise.*", "grounded.*", "nuggets.all"]
 WORDS = schema.VERDICTS
@@ -178,3 +181,43 @@ def test_files__of_both_kinds_keep_their_names(tmp_path):
     assert given.packed.place(1) == ("judgments 3", 1)
     assert given.packed.values.tolist() == [0, 0]
     assert given.packed.offsets.tolist() == [0, 1, 2]
+
+
+def test_packed__is_seen_by_measures_of_citations(tmp_path):
+    cases = {"a": Case(2, 0, ["x"], correct="11")}
+    run = claim_tables.run_of(cases).append_column(
+        "citations", pa.array([[{"claim": 0, "id": "x"}, {"claim": 1, "id": "x"}]])
+    )
+    cites = claim_tables.judgments_of([
+        {"case_id": "a", "relation": "cites", "claim": j, "evidence": ["x"], "verdict": word}
+        for j, word in enumerate(("yes", "no"))
+    ])  # fmt: skip
+    given = {
+        "plain": claim_tables.judgments_of(claim_tables.all_rows(cases)),
+        "packed": claim_tables.packed_of(
+            [{"case_id": "a", "relation": "correct", "verdicts": ["yes", "yes"]}]
+        ),
+    }
+    for name, judgments in given.items():
+        scores = score(
+            run, suite=claim_tables.suite_of(tmp_path / name, cases),
+            judgments=[cites, judgments], measures=["citation.laundering"],
+        )  # fmt: skip
+        assert scores.value("citation.laundering", "a") == 1, name
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is compiled")
+def test_kernels__are_compiled_once_for_every_form_of_judgments(tmp_path):
+    full = {"correct": "1", "covered": "1", "entailed": "1", "by_answer": "1", "by_reference": "1"}
+    cases = {f"q{i}": Case(1, 1, ["x"], **full) for i in range(3)}
+    rows = claim_tables.all_rows(cases)
+    long = claim_tables.judgments_of(rows)
+    words = long.set_column(
+        long.column_names.index("case_id"), "case_id", long["case_id"].dictionary_encode()
+    )
+    forms = [long, words, long.append_column("run", pa.array(["r"] * len(long)))]
+    forms += [packed(cases, kind) for kind in KINDS]
+    for i, form in enumerate(forms):
+        table(tmp_path / str(i), cases, form)
+    assert len(kernel_verdicts.settle.signatures) == 1
+    assert len(verdict_lists.unfold.signatures) == 1
