@@ -8,7 +8,6 @@ request; a curve takes what its cases are ordered by besides.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ import numpy as np
 
 from ragcore import schema
 from ragcore.casewise import pooled, reduce
+from ragcore.measures.forms import percentile, quantile_of
 from ragcore_kernels.layout import F64, I64
 from ragcore_kernels.resample import Interval, exact_sum, exponential, mean_interval
 
@@ -31,7 +31,6 @@ PPI = "ppi"
 
 Parts = tuple[F64, ...]
 Total = tuple[float, float, float | None]
-_QUANTILE = re.compile(r"quantile\((0\.\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,7 @@ class Form:
 
     Attributes
     ----------
-    words : what the number is, for the page of a measure.
-    note : the same beside the number; "" for what goes without saying.
+    note : what the number is, beside it; "" for what goes without saying.
     total : of case values and parts: the number, its numerator, and its denominator or None.
     interval : of case values, parts and a level; without method where there is none.
     gather : brings the parts of one measure on some rankings of a run; None if it has none.
@@ -50,7 +48,6 @@ class Form:
     remarks : of parts, interval and the number of cases: what must stand beside the number.
     """
 
-    words: str
     note: str
     total: Callable[[F64, Parts], Total]
     interval: Callable[[F64, Parts, float], Interval]
@@ -69,9 +66,8 @@ def form_of(how: str) -> Form:
     KeyError
         If there is none: a definition names a form that does not exist.
     """
-    if found := _QUANTILE.fullmatch(how):
-        return _quantile(float(found[1]))
-    return FORMS[how]
+    p = quantile_of(how)
+    return FORMS[how] if p is None else _quantile(p)
 
 
 def aggregate(how: str, values: F64, parts: Parts | None = None) -> Total:
@@ -176,7 +172,7 @@ def _sums(run: RunScores, m: int, rankings: I64 | None) -> Parts:
 
 
 def _quantile(p: float) -> Form:
-    name = f"p{100 * p:.10g}"
+    name = percentile(p)
 
     def total(values: F64, parts: Parts) -> Total:
         from ragcore_kernels.order_statistics import quantile_interval
@@ -206,7 +202,6 @@ def _quantile(p: float) -> Form:
         return said
 
     return Form(
-        f"{name} over traces by nearest rank; n/d is its rank of so many traces",
         f"{name} over traces", total, interval, _traces, paired=False,
         why=f"a {name} over traces is no mean of cases: its difference has no interval and no p",
         remarks=remarks,
@@ -251,9 +246,9 @@ def _area(pick: Callable[[Any], float]) -> Callable[[F64, Parts], Total]:
     return total
 
 
-def _curve(words: str, note: str, pick: Callable[[Any], float]) -> Form:
+def _curve(note: str, pick: Callable[[Any], float]) -> Form:
     return Form(
-        words, f"{note}: no interval", _area(pick), _none, _by_confidence, paired=False,
+        f"{note}: no interval", _area(pick), _none, _by_confidence, paired=False,
         why="an area under a curve is no mean of cases: its difference has no interval and no p",
     )  # fmt: skip
 
@@ -316,37 +311,21 @@ def _few(parts: Parts, found: Interval, n_cases: int) -> list[str]:
 _NO_PAIRS = "a ratio of sums over traces: its difference has no exact interval"
 
 FORMS: dict[str, Form] = {
-    "mean": Form("the mean over cases with a value", "", _mean, _mean_interval),
-    "sum": Form("the total over cases", "total over cases", _sum, _none),
-    "total": Form(
-        "the total over all traces", "total over traces", _total, _none, _traces
-    ),
-    "geometric": Form(
-        "exp of the mean logarithm over cases, each at least 0.00001", "geometric mean",
-        _geometric, _geometric_interval,
-    ),
-    "micro": Form(
-        "the sum of numerators over the sum of denominators, cases resampled whole",
-        "pooled over cases", _micro, _micro_interval, _pooled,
-    ),
+    "mean": Form("", _mean, _mean_interval),
+    "sum": Form("total over cases", _sum, _none),
+    "total": Form("total over traces", _total, _none, _traces),
+    "geometric": Form("geometric mean", _geometric, _geometric_interval),
+    "micro": Form("pooled over cases", _micro, _micro_interval, _pooled),
     "ratio": Form(
-        "the sum over all traces over the sum over all traces, cases resampled whole",
         "sums over all traces", _ratio, _ratio_interval, _sums, paired=False, why=_NO_PAIRS,
         remarks=_few,
     ),
-    "aurc": _curve(
-        "mean over m of the expected risk of the m surest cases",
-        "area under risk against coverage", lambda curve: curve.aurc,
-    ),
-    "eaurc": _curve(
-        "the area under risk against coverage, less that of a perfect order",
-        "area beyond the least", lambda curve: curve.e_aurc,
-    ),
+    "aurc": _curve("area under risk against coverage", lambda curve: curve.aurc),
+    "eaurc": _curve("area beyond the least", lambda curve: curve.e_aurc),
     "ppi": Form(
-        "the mean of labels over cases, with what the judge says of the other cases (PPI++)",
         "estimate of a mean, of no single answer", _corrected, _corrected_interval, _by_label,
         paired=False, why="an estimate from labels and a judge is no mean of cases",
         remarks=_on_labels,
     ),
 }  # fmt: skip
-"""Forms by name; quantiles besides, see `form_of`."""
+"""Forms by name; quantiles besides, see `form_of`. In words: `measures.forms`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ragcore.aggregates import form_of
 from ragcore.measures.definitions import Definition, Measure
+from ragcore.measures.forms import words_of
 
 
 def explain_measure(measure: Measure) -> str:
@@ -17,7 +17,7 @@ def explain_measure(measure: Measure) -> str:
         ("question", one.question),
         ("formula", f"{one.name} = {one.formula}"),
         ("asked for", "; ".join(asked) or "as it is"),
-        ("summary", form_of(measure.aggregate).words),
+        ("summary", words_of(measure.aggregate)),
         ("better", one.better if one.better != "more" else ""),
         ("na", one.na),
         ("bounds", one.bounds),

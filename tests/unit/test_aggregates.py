@@ -12,6 +12,7 @@ from ragcore.aggregates import FORMS, aggregate, form_of
 from ragcore.errors import UsageError
 from ragcore.gatekeeper import Gatekeeper
 from ragcore.gates import parse_gates
+from ragcore.measures.forms import words_of
 from ragcore.plan import Plan
 from ragcore_kernels.order_statistics import quantile_interval
 from traces import row, run_of, suite_of
@@ -59,7 +60,7 @@ def test_forms__of_nothing(how):
     assert how == "sum" or np.isnan(total[0])
     assert total[1] == 0.0
     assert not form.interval(none, parts, 0.95).method
-    assert form.words
+    assert words_of(how)
     assert form.paired or form.why
 
 

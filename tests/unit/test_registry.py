@@ -7,6 +7,7 @@ from ragcore.aggregates import form_of
 from ragcore.errors import UsageError
 from ragcore.explain import explain_measure, list_measures
 from ragcore.measures import ranked, registry
+from ragcore.measures.forms import words_of
 from ragcore.measures.registry import Definition
 
 
@@ -176,7 +177,8 @@ def test_definitions__say_all_that_a_reader_needs():
         assert one_of.na
         assert one_of.source
         assert one_of.needs
-        assert form_of(one_of.aggregate).words
+        assert form_of(one_of.aggregate)
+        assert words_of(one_of.aggregate)
         assert one_of.cutoff in ("none", "optional", "needed")
 
 
