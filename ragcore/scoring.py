@@ -88,7 +88,14 @@ def score_run(
         spent |= limits.apply(source, rows, asked, got, policy["no_relevant"] == "zero")
         if not every:
             got = got[:, picked]
-        own, zero = _states(asked, got, base, source, picked, policy)
+        state = base
+        if source is not hits:  # what is required may be stale where other labels are not
+            marks = np.zeros(judged.size, np.int8)
+            marks[judged] = source.labels.status[rankings.label_of[judged]]
+            state = np.where(base == schema.OK, marks[picked], base)
+        own, zero = _states(
+            asked, got, state, source.top[picked], policy, source.unlabelled[picked]
+        )
         states[group], values[group] = own, got
         for m, count in zip(group, zero.sum(1).tolist(), strict=True):
             if count:
@@ -123,14 +130,6 @@ def score_run(
     parts = _Parts(parsed, plans, picked, columns)
     run.quotients, run.ceilings = parts.quotients, parts.ceilings
     return run, (rankings, hits)
-
-
-def _base(source: Hits, base: Any, picked: I64) -> Any:
-    """Base states by the labels behind `source`: what is required may be stale where others not."""
-    label = source.rankings.label_of[picked]
-    marks = np.zeros(picked.size, np.int8)
-    marks[label >= 0] = source.labels.status[label[label >= 0]]
-    return np.where(base == schema.OK, marks, base)
 
 
 @dataclass
@@ -177,14 +176,12 @@ def _nothing_in_common(
 
 
 def _states(
-    asked: list[Measure], values: Any, base: Any, source: Hits, picked: I64, policy: dict[str, str]
+    asked: list[Measure], values: Any, base: Any, top: Any, policy: dict[str, str], bare: Any
 ) -> tuple[Any, Any]:
     """State of every measure and ranking, and where `--no-relevant zero` makes a value 0.
 
     `values` is brought in line: NaN where the state is not ok.
     """
-    base = _base(source, base, picked)
-    top, bare = source.top[picked], source.unlabelled[picked]
     if bare.any():
         values[:, bare] = math.nan
     blank = ~np.isfinite(values) & (base == schema.OK)
