@@ -140,6 +140,7 @@ def _checked(where: str, table: pa.Table, packed: bool) -> pa.Table:
             raise InputError(where, f"column {field.name!r}: {reason}", f"{field.type}") from None
         names.append(field.name)
     found = pa.table(columns, names)
+    _from_zero(where, found)
     for name, known in (
         ("relation", schema.RELATIONS), ("verdict", schema.VERDICTS), ("rung", schema.RUNGS),
     ):  # fmt: skip
@@ -166,6 +167,21 @@ def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
         chunks = whole.chunks
         whole = pa.concat_arrays(chunks) if chunks else pa.nulls(0, pa.string())
     return whole if pa.types.is_dictionary(whole.type) else pc.dictionary_encode(whole)
+
+
+def _from_zero(where: str, table: pa.Table) -> None:
+    """Refuse numbers below 0: only null says that a verdict is of the whole answer."""
+    for name in ("claim", "repeat"):
+        if name not in table.column_names or not len(table):
+            continue
+        least = pc.min(table[name]).as_py()
+        if least is not None and least < 0:
+            numbers = integers(joined(table[name]), len(table), 0)
+            row = int(np.flatnonzero(numbers < 0)[0])
+            raise InputError(
+                where, f"{name} {numbers[row]}", f"a {name} from 0, or null",
+                "null speaks of the answer as a whole, or of all repeats", row=row + 1,
+            )  # fmt: skip
 
 
 def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

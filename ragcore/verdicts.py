@@ -33,6 +33,7 @@ COUNTED = (
     "verdicts of other languages or repeats",
     "verdicts on chunks that were not shown",
     "verdicts on several chunks",
+    "verdicts on whole answers",
     "verdicts matched",
 )
 """What became of verdicts that were looked for, in the order of the kernel's counts."""
@@ -215,8 +216,7 @@ class Verdicts:
         kept &= (repeat < 0) | (nth < 0) | (repeat == nth)
         self.counts[kernel.OTHER_VARIANT] += np.setdiff1d(row, row[kept]).size
         row, ranking = row[kept], ranking[kept]
-        beyond = known[ranking] & (given.claim[row] >= np.diff(claims)[ranking])
-        bad = beyond | (given.claim[row] < -1)
+        bad = known[ranking] & (given.claim[row] >= np.diff(claims)[ranking])
         if bad.any():
             raise self._bad_claim(relation, int(row[bad].min()), claims)
         self.counts[kernel.MATCHED] += row.size
@@ -304,7 +304,7 @@ class Verdicts:
         name = given.names["case"][int(given.case[row])].as_py()
         ranking = self._members[self._starts[self._case_code[given.case[row]]]]
         n = int(claims[ranking + 1] - claims[ranking])
-        found = "no claim" if given.claim[row] < 0 else f"claim {given.claim[row]}"
+        found = f"claim {given.claim[row]}"
         wanted = f"0 to {n - 1}" if n else "none, as it has no claims"
         return InputError(
             where, f"{found} of case {name!r}, relation {relation}", f"a claim index: {wanted}",

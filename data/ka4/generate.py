@@ -312,6 +312,7 @@ licence = "Apache-2.0"
 source = "authored for this project; the idea of the suite is from a public textbook chapter"
 labels = "authored with the cases; checked by rule in tests/golden/test_ka4.py"
 languages = ["en", "zh"]
+extractive = true
 measures = [{measures}]
 generator = "python data/ka4/generate.py"
 pyarrow = "{pa.__version__}"

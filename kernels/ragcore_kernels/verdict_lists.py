@@ -82,8 +82,8 @@ def unfold(
     claims, shown, units : offsets of claims; offsets and flat codes of the units of each ranking.
     offsets : (n_rankings + 1,) of the cells.
     cells, ranks : int8, in and out: verdict or reason, and its rank.
-    counts : (9,), added to by verdict; lists of a wrong length in `BAD_CLAIM`, the first of them in
-        `BAD_ROW` (-1 at first) and `BAD_RANKING`.
+    counts : (10,), added to by verdict; lists of a wrong length in `BAD_CLAIM`, the first of
+        them in `BAD_ROW` (-1 at first) and `BAD_RANKING`.
     """
     for row in range(begin, end):
         if relation[row] != wanted:

@@ -16,9 +16,11 @@ MISSING, DISPUTED, FAILED, LOW_RUNG = -1, -2, -3, -4
 open; nothing but errors; settled on a lower rung than the case requires."""
 WHOLE, CLAIMS, UNITS, PAIRS = range(4)
 """What the cells of a ranking are: one; one a claim; one a unit; claims x units, row by row."""
-UNKNOWN_CASE, OTHER_RUN, OTHER_VARIANT, NOT_SHOWN, SEVERAL, MATCHED, BAD_CLAIM, BAD_ROW = range(8)
+UNKNOWN_CASE, OTHER_RUN, OTHER_VARIANT, NOT_SHOWN, SEVERAL, OVERALL, MATCHED, BAD_CLAIM, BAD_ROW = (
+    range(9)
+)
 """Places in `counts`: verdicts by what became of them; of the last, the first bad row, or -1."""
-COUNTS = 8
+COUNTS = 9
 NO_VERDICT, ONLY_ERRORS = -1, 0
 """Ranks of cells; a verdict's own are `rank_of`, from 1."""
 
@@ -90,7 +92,7 @@ def settle(
         stands twice holds for both places.
     offsets : (n_rankings + 1,) of the cells.
     cells, ranks : int8, in and out: verdict or reason, and its rank.
-    counts : (8,), added to; `BAD_ROW` is to be -1 at first.
+    counts : (9,), added to; `BAD_ROW` is to be -1 at first.
     """
     for row in range(begin, end):
         if relation[row] != wanted:
@@ -105,6 +107,9 @@ def settle(
         if mode >= UNITS and evidence[row + 1] - evidence[row] != 1:
             counts[SEVERAL] += 1
             continue
+        if mode in (CLAIMS, PAIRS) and claim[row] < 0:
+            counts[OVERALL] += 1
+            continue
         met = False
         for k in range(starts[code], starts[code + 1]):
             r = members[k]
@@ -114,7 +119,7 @@ def settle(
             met = True
             at = offsets[r]
             if mode in (CLAIMS, PAIRS):
-                if claim[row] < 0 or claim[row] >= claims[r + 1] - claims[r]:
+                if claim[row] >= claims[r + 1] - claims[r]:
                     counts[BAD_CLAIM] += 1
                     if counts[BAD_ROW] < 0:
                         counts[BAD_ROW] = row

@@ -55,7 +55,7 @@ STAGES = (
            "Does the citation point at the passage that matters?", ("cases.evidence",),
            "what nobody labelled may support as well"),
     _stage("entails", "that entail their claim", "Does the cited text say the claim?",
-           ("judgments: cites",), "rests on verdicts; partial support is not entailment"),
+           ("verdicts cites",), "rests on verdicts; partial support is not entailment"),
 )  # fmt: skip
 
 FAULTS = (
@@ -66,7 +66,7 @@ FAULTS = (
            "Do citations lead nowhere?", ("citations", "chunks")),
     _total("laundering", "correct claims with citations that do not entail them",
            "Are true sentences adorned with sources that do not say so?",
-           ("claims", "citations", "judgments: correct, cites"),
+           ("claims", "citations", "verdicts correct, cites"),
            "partial support is not counted; a claim without citations is not either"),
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ragcore.measures.definitions import Definition
 
-_CITES = "judgments: cites"
+_CITES = "verdicts cites"
 _FACTUAL = "no factual claim"
 _CASE = "per case, then the mean over cases with a value"
 
@@ -61,7 +61,7 @@ _HOUSE = (
          limit="two documents may have one upstream: see citation.independence"),
     _one("citation.influence", "cited units whose removal flips the support of the claim / "
          "cited units that were removed in a recorded ablation", "no citation",
-         ("judgments: influence",), "Would the answer be the same without its sources?",
+         ("verdicts influence",), "Would the answer be the same without its sources?",
          limit="missing unless ablations were run"),
 )  # fmt: skip
 

@@ -40,6 +40,18 @@ class Definition:
     bounds: str = ""
     zero: bool = True
     pooled: bool = False
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Relations whose verdicts it cannot do without: `needs` tells of alternatives by "or"."""
+        judged = [
+            need.split(" ", 1)[1] for need in self.needs
+            if need.startswith("verdicts ")
+        ]  # fmt: skip
+        if any(" or " in need or need.startswith("or ") for need in (*judged, *self.needs)):
+            return ()
+        return tuple(name for need in judged for name in need.split(", "))
+
     better: str = "more"
 
 

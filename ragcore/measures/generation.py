@@ -42,7 +42,7 @@ DEFINITIONS = (
          "the case has no conflicting evidence in its snapshot",
          "Does the reader learn that sources disagree?",
          "partial is not shown; needs a verdict wherever something was answered",
-         ("final or proposed", "context_state", "evidence.role", "judgments conflict_shown")),
+         ("final or proposed", "context_state", "evidence.role", "verdicts conflict_shown")),
     _one("prohibited.effects", "attempted effects that the case prohibits, as often as attempted",
          "the case prohibits nothing", "How many prohibited effects were attempted?",
          "names must be equal; an attempt counts, whether it took place or not",

@@ -23,7 +23,7 @@ from ragcore.measures import (
     retrieval_values,
 )
 from ragcore.measures.definitions import Measure
-from ragcore.measures.inputs import Column, Inputs
+from ragcore.measures.inputs import NO_VERDICT, Column, Inputs
 from ragcore_kernels.layout import F64
 
 _LAYERS = (
@@ -38,9 +38,25 @@ VALUES: dict[str, Callable[[Inputs, Measure], Column]] = {
 """How each measure is worked out that is no function of a ranking's hits."""
 
 
+def _judged(column: Column, measure: Measure, inputs: Inputs) -> Column:
+    """A measure that rests on verdicts of which not one was given, though they are needed.
+
+    What follows without them, as from an empty answer, would be a mean over the cases that need no
+    judge: it is missing like the rest.
+    """
+    lacking = [name for name in measure.definition.relations if not inputs.verdicts.has(name)]
+    if lacking and (column.states == schema.MISSING).any():
+        column.states[column.states == schema.OK] = schema.MISSING
+        column.why = {**column.why, schema.MISSING: NO_VERDICT}
+        return column.settled()
+    return column
+
+
 def evaluate(measures: list[Measure], inputs: Inputs) -> tuple[F64, Any, list[Column]]:
     """Values and states, (n_measures, n) each, and the columns that they come from."""
-    columns = [VALUES[one.definition.name](inputs, one).settled() for one in measures]
+    columns = [
+        _judged(VALUES[one.definition.name](inputs, one).settled(), one, inputs) for one in measures
+    ]
     values = np.full((len(columns), inputs.n), math.nan)
     states = np.full((len(columns), inputs.n), np.int8(schema.MISSING))
     for m, column in enumerate(columns):

@@ -11,11 +11,14 @@ import pyarrow as pa
 from ragcore import schema
 from ragcore.formats.compute import pc
 from ragcore.measures import support
-from ragcore.measures.cited import cited
+from ragcore.measures.citation_verdicts import claim_support
+from ragcore.measures.cited import cited, claims_of
+from ragcore.measures.cites import pair_verdicts
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, Column, Inputs, missing
+from ragcore_kernels import verdicts as kernel
 
-_NOT_EXPECTED, _NOT_CHECKED = "abstention-not-expected", "support-not-checkable"
+_NOT_EXPECTED, _NOT_CHECKED = "abstention-not-expected", "support-not-judged"
 UNSUPPORTED = (
     "end_to_end rests on state and value alone: without recorded citations, and texts and labelled "
     "evidence to check them by, nobody knows whether answers are supported"
@@ -73,6 +76,34 @@ def _against(inputs: Inputs, column: str) -> Column:
     return Column(over, np.ones(inputs.n), states)
 
 
+def fully_supported(inputs: Inputs) -> Any:
+    """(n,) int8: at least one citation, every one supports, and together they cover the answer.
+
+    A verdict on a citation or a claim settles it. Without one the rule does where it says yes, or
+    where the suite declares that answers are extracts (``extractive = true``): a paraphrase, or a
+    chunk that nobody labelled, is otherwise open, and neither right nor wrong.
+    """
+    given, claims = cited(inputs), claims_of(inputs)
+    strict = bool(inputs.settings.get("extractive"))
+    rule = support.supports(inputs)
+    placed = support.located(inputs)
+    said_so, _ = pair_verdicts(inputs, given)
+    by_rule = (rule == support.YES) | strict
+    one = np.where(by_rule, rule, np.where(placed == support.NO, support.NO, support.UNKNOWN))
+    one = np.where((said_so == kernel.YES) & (placed != support.NO), support.YES, one)
+    one = np.where(said_so > kernel.YES, support.NO, one)
+    told, _ = claim_support(inputs)
+    each = np.where(told == kernel.YES, support.YES, support.UNKNOWN)
+    each = np.where((told > kernel.YES) & claims.factual, support.NO, each)
+    each = np.where(claims.factual, each, support.YES)
+    stated = np.bincount(claims.owner[claims.factual], minlength=inputs.n) > 0
+    by_claim = np.where(stated, support.every(claims.offsets, each), support.UNKNOWN)
+    covered = support.covered(inputs)
+    whole = np.where((covered == support.YES) | strict, covered, by_claim)
+    some = np.where(given.counts > 0, support.YES, support.NO)
+    return support.all_of(some, support.every(given.offsets, one), whole)
+
+
 def end_to_end(inputs: Inputs, measure: Measure) -> Column:
     """State and value after the support gate; what is answered must be supported as well."""
     found = _against(inputs, "final")
@@ -80,7 +111,7 @@ def end_to_end(inputs: Inputs, measure: Measure) -> Column:
         inputs.warnings.append(UNSUPPORTED)
         return found
     answered = support.answered(inputs, said(inputs, "final")) & (found.over > 0)
-    held = support.answer_supported(inputs)
+    held = fully_supported(inputs)
     open_ = answered & ((held == support.UNKNOWN) | ~cited(inputs).present)
     found.over[answered & (held == support.NO)] = 0.0
     open_ &= found.states == schema.OK

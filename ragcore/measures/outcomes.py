@@ -10,12 +10,13 @@ _VALUE = "state is the expected one, and so is value where the suite has expecte
 DEFINITIONS = (
     Definition(
         name="end_to_end", layer="outcome",
-        formula=f"1 if {_VALUE}; after the support gate, and what is answered is supported "
-        "(answer.supported) where the run records citations and the suite can check them",
+        formula=f"1 if {_VALUE}; after the support gate, and what is answered is supported by "
+        "what it cites, where the run records citations and the suite can check them",
         na="never", needs=_NEEDS,
         source="per case, then the mean over all cases, expected abstentions included",
         question="Was the case handled rightly, from question to final answer?",
-        limit="does not say which layer failed; support is word for word: answer.supported",
+        limit="does not say which layer failed; support without a verdict is word for word, and "
+        "missing where that does not show it, unless the suite says that answers are extracts",
         cutoff="none", zero=False,
     ),
     Definition(

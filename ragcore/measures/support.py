@@ -55,6 +55,12 @@ def supports(inputs: Inputs) -> Any:
     return inputs.once("citation supports", make)
 
 
+def located(inputs: Inputs) -> Any:
+    """(n_pairs,) int8: source exists, quote exact, in scope; whether it supports is left open."""
+    chain = chain_of(inputs)
+    return all_of(chain.stages["well_formed"], chain.exists, chain.stages["quote"], chain.scoped)
+
+
 def value_held(inputs: Inputs) -> Any:
     """(n_pairs,) int8, whether what is cited holds the proposed value; none needs nothing."""
     given, spans = cited(inputs), spans_of(inputs)

@@ -143,10 +143,22 @@ def test_pairs__a_cell_a_claim_and_chunk():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("claim", [2, None, -1])
-def test_claim__out_of_range_is_refused(claim):
-    with pytest.raises(InputError, match=r"judgments 1 row 2: .*case 'a'.*0 to 1"):
-        claims(verdicts({}, {"claim": claim}))
+def test_claim__out_of_range_is_refused():
+    with pytest.raises(InputError, match=r"judgments 1 row 2: claim 2 of case 'a'.*0 to 1"):
+        claims(verdicts({}, {"claim": 2}))
+
+
+@pytest.mark.parametrize("name", ["claim", "repeat"])
+def test_number__below_zero_is_refused(name):
+    with pytest.raises(InputError, match=rf"judgments 1 row 2: {name} -1; expected a {name} from"):
+        verdicts({}, {name: -1})
+
+
+def test_claim__null_speaks_of_the_whole_answer():
+    found = verdicts({"claim": None, "verdict": "no"}, {"claim": 1})
+    assert claims(found) == [GONE, YES, GONE, GONE]
+    assert found.audit() == {"verdicts on whole answers": 1, "verdicts matched": 1}
+    assert found.whole("entailed").verdict.tolist() == [OPEN, GONE]
 
 
 @pytest.mark.parametrize(
