@@ -86,7 +86,7 @@ class Facts:
         found = shown_lists(self.inputs).get(name)
         if found is None or self.evidence is None:
             return np.full(self.at.size, -1, np.int64)
-        return places(self.inputs, self.evidence, f"shown {name}", *found)
+        return places(self.inputs, self.evidence, f"shown {name}", found.lists, found.units)
 
     @cached_property
     def found_in(self) -> list[str]:
@@ -113,14 +113,14 @@ class Facts:
         out = np.zeros(self.n, np.bool_)
         for name in ("ranked", *(f"stage {one}" for one in self.found_in)):
             if name in lists:
-                out |= lists[name][0].present
+                out |= lists[name].present
         return out
 
     @cached_property
     def ranked(self) -> Any:
         """(n,) bool: rankings with a recorded final order."""
         lists = shown_lists(self.inputs)
-        return lists["ranked"][0].present if "ranked" in lists else np.zeros(self.n, np.bool_)
+        return lists["ranked"].present if "ranked" in lists else np.zeros(self.n, np.bool_)
 
     @cached_property
     def selected(self) -> Any:
