@@ -18,9 +18,12 @@ from ragcore.diagnosis.facts import Facts
 from ragcore.diagnosis.judged import NO, OPEN, UNJUDGED, YES, Judged
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists
-from ragcore.measures.citation_checks import labelled_supporting, misquoted, supplied
+from ragcore.measures.chain import chain_of
+from ragcore.measures.citation_checks import faults
+from ragcore.measures.cited import cited as emitted
 from ragcore.measures.surfaced import forbidden, unauthorised
 from ragcore_kernels import whole
+from ragcore_kernels.citations import NO as NOT_SHOWN
 
 LAYERS = (
     "corpus", "query", "retrieval", "ranking", "context", "generation", "citation", "evaluation",
@@ -168,11 +171,10 @@ def _generation(facts: Facts, judged: Judged) -> Any:
 def _citation(facts: Facts, judged: Judged) -> Any:
     inputs = facts.inputs
     cited = inputs.trace_lists("citations")
-    wrong = misquoted(inputs) > 0
+    wrong = faults(inputs) > 0
     if inputs.has_trace("context"):
-        wrong |= ~supplied(inputs) & facts.packing[cited.owners]
-    if facts.evidence is not None:
-        wrong |= ~labelled_supporting(inputs, facts.evidence)
+        wrong |= (emitted(inputs).shown == NOT_SHOWN) & facts.packing[cited.owners]
+    wrong |= _beside(facts, cited)
     amiss = np.bincount(cited.owners[wrong], minlength=facts.n) > 0
     claims = judged.claims
     factual = np.bincount(claims.owners[claims.flags("factual", True)], minlength=facts.n) > 0
@@ -184,6 +186,18 @@ def _citation(facts: Facts, judged: Judged) -> Any:
     out = np.where(cited.present, out, np.int8(UNKNOWN))
     quiet = np.where(claims.present | silent, np.int8(N), np.int8(UNKNOWN))
     return np.where(spoken, out, quiet)
+
+
+def _beside(facts: Facts, cited: Lists) -> Any:
+    """(n_citations,) bool: whether no labelled span that supports lies inside what is cited.
+
+    Where nothing at all is labelled, anything may be cited.
+    """
+    if facts.evidence is None:
+        return np.zeros(len(cited.items), np.bool_)
+    labelled = np.bincount(facts.owner, minlength=facts.n) > 0
+    inside = chain_of(facts.inputs).stages["span_inside"]
+    return (inside == NOT_SHOWN) & labelled[cited.owners]
 
 
 def _uncited(claims: Lists, cited: Lists) -> Any:

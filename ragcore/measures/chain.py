@@ -156,7 +156,7 @@ def _spans(inputs: Inputs, given: Cited) -> Spans:
     last = np.where(given.last == NO_PLACE, NO_PLACE, given.last - head)
     for column, of in _by_language(inputs, given.owner):
         has = np.asarray(column.is_valid())
-        wanted = of & (row >= 0) & np.append(has, False)[row] & (given.formed == YES)
+        wanted = of & (row >= 0) & np.append(has, False)[row] & given.placed
         texts = texts_of(column, len(column))
         keep.append(texts)
         kernel.locate(
