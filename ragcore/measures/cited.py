@@ -142,7 +142,7 @@ def _cited(inputs: Inputs) -> Cited:
          (shown == NO) & (dangling != YES) & (formed == YES))  # fmt: skip
     return Cited(
         lists.offsets, lists.present | inputs.absent, owner, formed, placed, claim, unit, first,
-        last, shown, dangling, lists.field("doc_id"), lists.field("doc_version"), lists.field("quote"),
+        last, shown, dangling, *(lists.field(x) for x in ("doc_id", "doc_version", "quote")),
     )  # fmt: skip
 
 
