@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ragcore.diagnosis import phrasing
 from ragcore.diagnosis.corpus import HELD, LOST
-from ragcore.diagnosis.facts import Facts
+from ragcore.diagnosis.facts import WHOLE, Facts
 from ragcore.diagnosis.judged import NO, OPEN, UNJUDGED, YES, Judged
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists
@@ -22,7 +22,6 @@ from ragcore.measures.chain import chain_of
 from ragcore.measures.citation_checks import faults
 from ragcore.measures.cited import cited as emitted
 from ragcore.measures.surfaced import forbidden, unauthorised
-from ragcore_kernels import whole
 from ragcore_kernels.citations import NO as NOT_SHOWN
 
 LAYERS = (
@@ -147,7 +146,7 @@ def _ranking(facts: Facts, corpus: Any) -> Any:
 
 def _context(facts: Facts) -> Any:
     due = facts.required & facts.selected
-    broken = facts.any(due & (facts.packed != whole.WHOLE))
+    broken = facts.any(due & (facts.packed != WHOLE))
     out = np.where(broken, np.int8(F), np.int8(P))
     out = np.where(facts.packing, out, np.int8(UNKNOWN))
     return np.where(shown_amiss(facts)["context"], np.int8(F), out)
@@ -157,7 +156,7 @@ def _generation(facts: Facts, judged: Judged) -> Any:
     state, known = facts.state_right
     value, _ = facts.value_right
     silent = np.array([word in _SILENT for word in facts.words(facts.source)], np.bool_)
-    unused = facts.any(facts.required & (facts.packed == whole.WHOLE))
+    unused = facts.any(facts.required & (facts.packed == WHOLE))
     quiet = np.where(state | ~unused, np.int8(P), np.int8(F))
     quiet = np.where(state | facts.packing, quiet, np.int8(UNKNOWN))
     backed = judged.backed
