@@ -39,6 +39,8 @@ NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL = (
     "nothing-required", "not-recorded", "error", "label-not-final",
 )  # fmt: skip
 """Reasons for states, as `scores` tells them."""
+SERIAL = 50_000
+"""Rankings; below this a second thread costs more than it brings."""
 
 
 @dataclass
@@ -237,6 +239,11 @@ class Inputs:
         if found is not None and not pa.types.is_null(found.type):
             found = found.cast(pa.date32()).cast(pa.int32())
         return integers(found, self.n)
+
+    @property
+    def lanes(self) -> int:
+        """Threads to split kernels over rankings on: one for so few that a second costs more."""
+        return self.threads if self.n > SERIAL else 1
 
     @cached_property
     def answerable(self) -> I64:

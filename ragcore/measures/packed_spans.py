@@ -14,7 +14,7 @@ from ragcore.evidence import Evidence
 from ragcore.formats.compute import pc
 from ragcore.measures.inputs import Inputs
 from ragcore.measures.reached import items_of
-from ragcore.measures.shown import SERIAL, shown_of
+from ragcore.measures.shown import shown_of
 from ragcore.placing import Layout
 from ragcore.threads import run_split
 from ragcore.units import Chunks
@@ -117,7 +117,7 @@ def intact_items(inputs: Inputs, evidence: Evidence) -> Any:
                 spans.document, spans.start, spans.end, spans.whole, items.offsets, out,
             )  # fmt: skip
 
-        run_split(work, inputs.n, inputs.threads if inputs.n > SERIAL else 1)
+        run_split(work, inputs.n, inputs.lanes)
         whole = out == kernel.INTACT
         cut = np.flatnonzero((out == kernel.CUT) & (evidence.required | evidence.needed)[items.at])
         if cut.size:
