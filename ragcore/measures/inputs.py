@@ -24,6 +24,7 @@ from ragcore.lists import (
     joined,
     keys_of,
     lists_of,
+    no_lists,
     taken,
 )
 from ragcore.measures.rankings import Labels, Rankings
@@ -209,7 +210,7 @@ class Inputs:
     def stage(self, name: str) -> Lists:
         """The recorded list of one stage (``bm25``, ``fused``, ...); absent where not recorded."""
         if not self.has_trace("stages") or self.traces is None:
-            return _nothing(self.n)
+            return no_lists(self.n)
         column = self.traces["stages"]
         return self.once(f"stage {name}", lambda: entry_of(column, name, self.row_of))
 
@@ -304,12 +305,8 @@ class Inputs:
 
     def _lists(self, table: pa.Table | None, name: str, rows: I64) -> Lists:
         if table is None or name not in table.column_names:
-            return _nothing(rows.size)
+            return no_lists(rows.size)
         return lists_of(table[name], rows)
-
-
-def _nothing(n: int) -> Lists:
-    return Lists(np.zeros(n + 1, np.int64), np.zeros(n, np.bool_), pa.nulls(0))
 
 
 def missing(inputs: Inputs, reason: str) -> Column:

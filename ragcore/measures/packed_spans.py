@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from ragcore.measures.inputs import Inputs
 from ragcore.measures.reached import items_of
 from ragcore.measures.shown import shown_of
 from ragcore.placing import Layout
+from ragcore.quotes import folded
 from ragcore.threads import run_split
 from ragcore.units import Chunks
 from ragcore_kernels import spans as kernel
@@ -150,9 +150,5 @@ def _quoted(inputs: Inputs, evidence: Evidence, which: I64) -> Any:
             start, end = int(spans.start[place]), int(spans.end[place])
             text = texts[unit].as_py() or ""
             left = text[max(start - first, 0) : end - first if end >= 0 else None]
-            found[k] |= _folded(quote) in _folded(left)
+            found[k] |= folded(quote) in folded(left)
     return found
-
-
-def _folded(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).split())
