@@ -12,7 +12,7 @@ from ragcore import schema
 from ragcore.errors import InputError
 from ragcore.formats import arrow
 from ragcore.formats.compute import pc
-from ragcore.lists import integers, plain
+from ragcore.lists import integers, own, plain
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, NO_LABEL, Column, Inputs, missing
 from ragcore.measures.permitted import may_see
@@ -139,14 +139,14 @@ def authority(inputs: Inputs, measure: Measure) -> Column:
         found = _passing(inputs, one, np.zeros(one.units.size, np.bool_), _UNDECLARED)
         found.under[:] = 0.0
         return found
-    codes = integers(pc.index_in(column, value_set=names), len(column))
+    codes = own(integers(pc.index_in(column, value_set=names), len(column)))
     passes = np.zeros(one.units.size, np.int64)
     none, each = np.zeros(len(chunks), np.int64), np.arange(len(chunks) + 1, dtype=np.int64)
-    offsets = np.ascontiguousarray(allowed[0], np.int64)
+    offsets, words = own(allowed[0]), own(allowed[1])
     in_parts(
         inputs,
         lambda a, b: kernel.permitted(
-            a, b, one.offsets, one.units, none, each, codes, offsets, allowed[1], passes
+            a, b, one.offsets, one.units, none, each, codes, offsets, words, passes
         ),
     )
     found = _passing(inputs, one, passes.astype(np.bool_), _UNDECLARED)

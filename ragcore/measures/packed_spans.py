@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ragcore.evidence import Evidence
 from ragcore.formats.compute import pc
+from ragcore.lists import own
 from ragcore.measures.inputs import Inputs
 from ragcore.measures.reached import items_of
 from ragcore.measures.shown import shown_of
@@ -108,12 +109,13 @@ def intact_items(inputs: Inputs, evidence: Evidence) -> Any:
         context, spans, items = shown_of(inputs), packed_spans(inputs), items_of(inputs, evidence)
         ids = evidence.lists.field("doc_id")
         documents = inputs.shared.vocabulary.codes(ids, len(evidence.lists.items))
+        places = [own(x) for x in (documents, evidence.start, evidence.end)]
         out = np.zeros(int(items.offsets[-1]), np.int8)
 
         def work(begin: int, end: int) -> None:
             kernel.intact(
                 begin, end, inputs.label_of, evidence.offsets, evidence.covers, evidence.units,
-                documents, evidence.start, evidence.end, context.offsets, context.units,
+                *places, context.offsets, context.units,
                 spans.document, spans.start, spans.end, spans.whole, items.offsets, out,
             )  # fmt: skip
 
