@@ -17,7 +17,7 @@ import pyarrow as pa
 from ragcore.errors import InputError
 from ragcore.formats import arrow
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists, integers, joined, lists_of, plain, rows_of
+from ragcore.lists import Lists, coded, integers, joined, lists_of, plain, rows_of
 from ragcore_kernels.layout import I64
 
 FOREVER = 2**31 - 1
@@ -119,6 +119,35 @@ class Chunks:
             masks[name] = np.zeros(len(self), np.bool_)
             masks[name][rows[rows >= 0]] = True
         return masks
+
+    @cached_property
+    def deleted(self) -> Any:
+        """(n,) bool: which chunks are deleted."""
+        found = self.column("deleted")
+        if found is None or pa.types.is_null(found.type):
+            return np.zeros(len(self), np.bool_)
+        return np.asarray(found.cast(pa.bool_()).fill_null(False)).astype(np.bool_)
+
+    def snapshot_codes(self, names: pa.Array | None, n: int) -> I64:
+        """(n,), names of snapshots as places in `snapshots`; negative for none of them."""
+        return coded(names, n, tuple(self.snapshots))
+
+    def living(self, units: I64, snapshot: I64) -> Any:
+        """Which units are chunks, not deleted, and in a snapshot.
+
+        Parameters
+        ----------
+        units : (n,), codes.
+        snapshot : (n,), the one asked about for each, as `snapshot_codes`; negative for any.
+        """
+        there = (units >= 0) & (units < len(self))
+        rows = units[there]
+        alive = ~self.deleted[rows]
+        asked = snapshot[there]
+        for code, mask in enumerate(self.snapshots.values()):
+            alive &= (asked != code) | mask[rows]
+        there[there] = alive
+        return there
 
 
 class Vocabulary:

@@ -1,4 +1,4 @@
-"""Citations followed to what they cite: units shown, quotes in texts, spans in labels, access."""
+"""Citations followed to what they cite: units shown, quotes in texts, spans in labels."""
 
 from __future__ import annotations
 
@@ -235,38 +235,6 @@ def spans_inside(
             if inside:
                 out[c] = YES
                 break
-
-
-@kernel
-def may_see(
-    begin: int, end: int, owner: I64, unit: I64, limited: Any, lists: I64, allowed: I64,
-    known: Any, askers: I64, principals: I64, out: Any,
-) -> None:  # fmt: skip
-    """Whether whoever asks may see the cited unit.
-
-    Parameters
-    ----------
-    begin, end : citations to do.
-    owner, unit : (n_citations,), ranking, and row of the unit or -1, which leaves it unknown.
-    limited : (n_units,) int8, whether a unit has a list; without one it is public.
-    lists, allowed : (n_units + 1,) and flat, codes of the principals that may see it.
-    known : (n_rankings,) int8, whether it is recorded who asks.
-    askers, principals : (n_rankings + 1,) and flat, codes of those who ask.
-    out : (n_citations,) int8, filled with `YES`, `NO` or `UNKNOWN`.
-    """
-    for c in range(begin, end):
-        row = unit[c]
-        if row < 0:
-            out[c] = UNKNOWN
-            continue
-        if not limited[row]:
-            out[c] = YES
-            continue
-        out[c] = NO if known[owner[c]] else UNKNOWN
-        for k in range(lists[row], lists[row + 1]):
-            for j in range(askers[owner[c]], askers[owner[c] + 1]):
-                if allowed[k] == principals[j]:
-                    out[c] = YES
 
 
 @kernel

@@ -102,48 +102,6 @@ def prefixes(begin: int, end: int, shown: I64, lengths: I64, budget: int, out: I
 
 
 @kernel
-def intact_items(
-    begin: int, end: int, label_of: I64, items: I64, low: I64, high: I64, covers: I64,
-    containing: I64, shown: I64, units: I64, first: I64, last: I64, whole: I64, offsets: I64,
-    out: I64,
-) -> None:  # fmt: skip
-    """Which items of each ranking's case lie whole in the part of a unit that was shown.
-
-    Parameters
-    ----------
-    begin, end : rankings to do.
-    label_of : (n,), row of each ranking's case, -1 for none.
-    items : (n_cases + 1,), items of each case.
-    low, high : (n_items,), place of each item, end exclusive; -1 where it is not known.
-    covers, containing : (n_items + 1,) and flat, codes of the units that contain an item.
-    shown, units : (n + 1,) and flat, codes of the units of each ranking.
-    first, last, whole : flat as `units`: the part that was shown, end exclusive, -1 for an open
-        side; 1 where that is the whole unit.
-    offsets : (n + 1,), where the items of each ranking's case begin in `out`.
-    out : filled: 1 or 0; an item without a place is whole only in a whole unit.
-    """
-    for i in range(begin, end):
-        label = label_of[i]
-        if label < 0:
-            continue
-        for k in range(items[label + 1] - items[label]):
-            item = items[label] + k
-            out[offsets[i] + k] = 0
-            for place in range(shown[i], shown[i + 1]):
-                inside = whole[place]
-                if not inside and low[item] >= 0:
-                    inside = first[place] <= low[item] and (
-                        last[place] < 0 or high[item] <= last[place]
-                    )
-                if not inside or units[place] < 0:
-                    continue
-                for c in range(covers[item], covers[item + 1]):
-                    if containing[c] == units[place]:
-                        out[offsets[i] + k] = 1
-                        break
-
-
-@kernel
 def agreements(
     begin: int, end: int, a_lists: I64, a_units: I64, b_lists: I64, b_units: I64, k: int, p: float,
     out: F64,

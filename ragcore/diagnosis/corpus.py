@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from ragcore.evidence import Evidence
 from ragcore.formats.compute import pc
+from ragcore.lists import joined
 from ragcore.measures.inputs import Inputs
-from ragcore.measures.surfaced import tombstones
 from ragcore.units import Chunks
 from ragcore_kernels.layout import I64
 
@@ -34,7 +34,7 @@ def held_by_corpus(inputs: Inputs, evidence: Evidence) -> Any:
         return out
     owner = np.repeat(np.arange(evidence.offsets.size - 1), np.diff(evidence.offsets))
     item = np.repeat(np.arange(n), np.diff(evidence.covers))
-    living = _living(inputs, evidence, chunks, evidence.units, owner[item])
+    living = _living(inputs, chunks, evidence.units, owner[item])
     held = np.bincount(item[living], minlength=n) > 0
     whole_document = ~held & _by_document(evidence)
     document = _document_there(inputs, evidence, chunks, owner)
@@ -44,21 +44,13 @@ def held_by_corpus(inputs: Inputs, evidence: Evidence) -> Any:
     return out
 
 
-def _living(inputs: Inputs, evidence: Evidence, chunks: Chunks, units: I64, case: I64) -> Any:
+def _living(inputs: Inputs, chunks: Chunks, units: I64, case: I64) -> Any:
     """(n,) bool: units that exist, are not deleted, and are in the snapshot of their case."""
-    there = (units >= 0) & (units < len(chunks))
-    rows = np.where(there, units, 0)
-    if len(chunks) == 0:
-        return there
-    there &= ~tombstones(chunks)[rows]
     cases = inputs.shared.cases
-    if chunks.snapshots and cases is not None and "snapshot" in cases.column_names:
-        names = list(chunks.snapshots)
-        place = {name: i for i, name in enumerate(names)}
-        masks = np.array([chunks.snapshots[name] for name in names])
-        own = np.array([place.get(s, -1) for s in cases["snapshot"].to_pylist()], np.int64)[case]
-        there &= (own < 0) | masks[np.maximum(own, 0), rows]
-    return there
+    if cases is None:
+        return chunks.living(units, np.full(units.size, -1, np.int64))
+    named = joined(cases["snapshot"]) if "snapshot" in cases.column_names else None
+    return chunks.living(units, chunks.snapshot_codes(named, len(cases))[case])
 
 
 def _by_document(evidence: Evidence) -> Any:
@@ -93,7 +85,7 @@ def _document_there(inputs: Inputs, evidence: Evidence, chunks: Chunks, owner: I
     item = np.repeat(np.arange(n), sizes)
     within = np.arange(item.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     units = order[starts[known][item] + within] if item.size else np.zeros(0, np.int64)
-    living = _living(inputs, evidence, chunks, units, owner[item])
+    living = _living(inputs, chunks, units, owner[item])
     return np.bincount(item[living], minlength=n) > 0
 
 

@@ -13,13 +13,15 @@ from ragcore.evidence import Evidence
 from ragcore.lists import Lists
 from ragcore.measures.inputs import Inputs
 from ragcore.measures.outcome_values import said, same, value_of
+from ragcore.measures.packed_spans import intact_items
 from ragcore.measures.reached import items_of, places
+from ragcore.measures.shown import refused
 from ragcore.measures.surfaced import shown_lists
 from ragcore.results import RunScores
-from ragcore.threads import run_split
-from ragcore_kernels import whole as kernel
 from ragcore_kernels.layout import I64
 
+NOT_PACKED, CUT, WHOLE = range(3)
+"""What is left of an item in the context: no unit of it; one, but not all of the item; all."""
 RERANKED = "rerank"
 """A stage whose name begins like this orders candidates; it finds none."""
 
@@ -86,7 +88,7 @@ class Facts:
         found = shown_lists(self.inputs).get(name)
         if found is None or self.evidence is None:
             return np.full(self.at.size, -1, np.int64)
-        return places(self.inputs, self.evidence, f"shown {name}", *found)
+        return places(self.inputs, self.evidence, f"shown {name}", found.lists, found.units)
 
     @cached_property
     def found_in(self) -> list[str]:
@@ -113,14 +115,14 @@ class Facts:
         out = np.zeros(self.n, np.bool_)
         for name in ("ranked", *(f"stage {one}" for one in self.found_in)):
             if name in lists:
-                out |= lists[name][0].present
+                out |= lists[name].present
         return out
 
     @cached_property
     def ranked(self) -> Any:
         """(n,) bool: rankings with a recorded final order."""
         lists = shown_lists(self.inputs)
-        return lists["ranked"][0].present if "ranked" in lists else np.zeros(self.n, np.bool_)
+        return lists["ranked"].present if "ranked" in lists else np.zeros(self.n, np.bool_)
 
     @cached_property
     def selected(self) -> Any:
@@ -131,27 +133,14 @@ class Facts:
 
     @cached_property
     def packed(self) -> I64:
-        """(n_items,), `ragcore_kernels.whole`: absent from the context, cut there, or whole."""
-        out = np.zeros(self.at.size, np.int64)
+        """(n_items,), `NOT_PACKED`, `CUT` or `WHOLE`: what is left of each item in the context."""
+        out = np.full(self.at.size, NOT_PACKED, np.int64)
         if self.evidence is None or not self.inputs.has_trace("context"):
             return out
-        context, e = self.context, self.evidence
-        units, start, stop = self.inputs.units(context), *self.spans
-        offsets = items_of(self.inputs, e).offsets
-
-        def work(begin: int, end: int) -> None:
-            kernel.packed(
-                begin, end, self.inputs.label_of, e.offsets, e.covers, e.units, e.start, e.end,
-                context.offsets, units, start, stop, offsets, out,
-            )  # fmt: skip
-
-        run_split(work, self.n, self.inputs.threads if self.n > 50_000 else 1)
+        usable = ~refused(self.inputs)[self.owner]
+        out[(self._place("context") >= 0) & usable] = CUT
+        out[intact_items(self.inputs, self.evidence)] = WHOLE
         return out
-
-    @cached_property
-    def spans(self) -> tuple[I64, I64]:
-        """Start and end of each packed stretch, -1 where open."""
-        return self.context.integers("start"), self.context.integers("end")
 
     @cached_property
     def context(self) -> Lists:

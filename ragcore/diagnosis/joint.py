@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
-from ragcore.diagnosis.facts import Facts
+from ragcore.diagnosis.facts import CUT, NOT_PACKED, Facts
 from ragcore.diagnosis.judged import NO, UNJUDGED, YES, Judged
 from ragcore.diagnosis.layers import shown_amiss
 from ragcore.evidence import CONFLICTING
 from ragcore.measures.outcome_values import said
 from ragcore.results import RunScores
 from ragcore.units import FOREVER
-from ragcore_kernels import whole
 
 SUPPORTING, ABSENT, CONFLICT, FORBIDDEN, WRONG_SOURCE, OPEN = (
     "supporting found", "supporting absent", "conflicting found", "forbidden appears",
@@ -87,8 +86,8 @@ def joint(facts: Facts, judged: Judged) -> Joint:
         (OPEN, ~facts.searched & need),
         (FORBIDDEN, _forbidden(facts)),
     )
-    missing = facts.any(facts.required & (facts.packed == whole.ABSENT))
-    cut = facts.any(facts.required & (facts.packed == whole.CUT))
+    missing = facts.any(facts.required & (facts.packed == NOT_PACKED))
+    cut = facts.any(facts.required & (facts.packed == CUT))
     assembly = _words(
         facts.n,
         (INTACT, need),

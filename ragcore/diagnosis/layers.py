@@ -14,13 +14,15 @@ import pyarrow as pa
 
 from ragcore.diagnosis import phrasing
 from ragcore.diagnosis.corpus import HELD, LOST
-from ragcore.diagnosis.facts import Facts
+from ragcore.diagnosis.facts import WHOLE, Facts
 from ragcore.diagnosis.judged import NO, OPEN, UNJUDGED, YES, Judged
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists
-from ragcore.measures.citation_checks import labelled_supporting, misquoted, supplied
+from ragcore.measures.chain import chain_of
+from ragcore.measures.citation_checks import faults
+from ragcore.measures.cited import cited as emitted
 from ragcore.measures.surfaced import forbidden, unauthorised
-from ragcore_kernels import whole
+from ragcore_kernels.citations import NO as NOT_SHOWN
 
 LAYERS = (
     "corpus", "query", "retrieval", "ranking", "context", "generation", "citation", "evaluation",
@@ -144,7 +146,7 @@ def _ranking(facts: Facts, corpus: Any) -> Any:
 
 def _context(facts: Facts) -> Any:
     due = facts.required & facts.selected
-    broken = facts.any(due & (facts.packed != whole.WHOLE))
+    broken = facts.any(due & (facts.packed != WHOLE))
     out = np.where(broken, np.int8(F), np.int8(P))
     out = np.where(facts.packing, out, np.int8(UNKNOWN))
     return np.where(shown_amiss(facts)["context"], np.int8(F), out)
@@ -154,7 +156,7 @@ def _generation(facts: Facts, judged: Judged) -> Any:
     state, known = facts.state_right
     value, _ = facts.value_right
     silent = np.array([word in _SILENT for word in facts.words(facts.source)], np.bool_)
-    unused = facts.any(facts.required & (facts.packed == whole.WHOLE))
+    unused = facts.any(facts.required & (facts.packed == WHOLE))
     quiet = np.where(state | ~unused, np.int8(P), np.int8(F))
     quiet = np.where(state | facts.packing, quiet, np.int8(UNKNOWN))
     backed = judged.backed
@@ -168,11 +170,10 @@ def _generation(facts: Facts, judged: Judged) -> Any:
 def _citation(facts: Facts, judged: Judged) -> Any:
     inputs = facts.inputs
     cited = inputs.trace_lists("citations")
-    wrong = misquoted(inputs) > 0
+    wrong = faults(inputs) > 0
     if inputs.has_trace("context"):
-        wrong |= ~supplied(inputs) & facts.packing[cited.owners]
-    if facts.evidence is not None:
-        wrong |= ~labelled_supporting(inputs, facts.evidence)
+        wrong |= (emitted(inputs).shown == NOT_SHOWN) & facts.packing[cited.owners]
+    wrong |= _beside(facts, cited)
     amiss = np.bincount(cited.owners[wrong], minlength=facts.n) > 0
     claims = judged.claims
     factual = np.bincount(claims.owners[claims.flags("factual", True)], minlength=facts.n) > 0
@@ -184,6 +185,18 @@ def _citation(facts: Facts, judged: Judged) -> Any:
     out = np.where(cited.present, out, np.int8(UNKNOWN))
     quiet = np.where(claims.present | silent, np.int8(N), np.int8(UNKNOWN))
     return np.where(spoken, out, quiet)
+
+
+def _beside(facts: Facts, cited: Lists) -> Any:
+    """(n_citations,) bool: whether no labelled span that supports lies inside what is cited.
+
+    Where nothing at all is labelled, anything may be cited.
+    """
+    if facts.evidence is None:
+        return np.zeros(len(cited.items), np.bool_)
+    labelled = np.bincount(facts.owner, minlength=facts.n) > 0
+    inside = chain_of(facts.inputs).stages["span_inside"]
+    return (inside == NOT_SHOWN) & labelled[cited.owners]
 
 
 def _uncited(claims: Lists, cited: Lists) -> Any:

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from ragcore.evidence import CONFLICTING, SUPPORTING
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists, integers, plain, rows_of
+from ragcore.lists import integers, plain, rows_of
 from ragcore.measures.cited import Cited, cited, documents_of, own, spaced, stated, texts_of
 from ragcore.measures.inputs import Inputs
-from ragcore.units import FOREVER, Chunks
+from ragcore.measures.permitted import may_see
+from ragcore.units import FOREVER
 from ragcore_kernels import citations as kernel
 from ragcore_kernels.citations import NO, NO_PLACE, UNKNOWN, WHOLE_END, YES
 from ragcore_kernels.copying import copy_ids
@@ -112,7 +113,8 @@ def _versions(inputs: Inputs, given: Cited) -> tuple[Any, Any]:
     n = len(given)
     if chunks is None:
         return np.full(n, UNKNOWN, np.int8), np.full(n, UNKNOWN, np.int8)
-    there = (row >= 0) & _in_snapshot(inputs, chunks, given.owner, row)
+    snapshot = chunks.snapshot_codes(inputs.case("snapshot"), inputs.n)
+    there = chunks.living(row, snapshot[given.owner])
     code, names = documents_of(chunks)
     ids = given.doc_id
     if ids is not None and not pa.types.is_null(ids.type):
@@ -122,22 +124,6 @@ def _versions(inputs: Inputs, given: Cited) -> tuple[Any, Any]:
     same, known = _same(chunks.column("doc_version"), row, given.doc_version, n)
     exists = np.where(there & (same | ~known), YES, NO).astype(np.int8)
     return exists, np.where((exists == YES) & ~known, UNKNOWN, exists).astype(np.int8)
-
-
-def _in_snapshot(inputs: Inputs, chunks: Chunks, owner: I64, row: I64) -> Any:
-    """Whether a unit's row is in the snapshot that its case names, and not deleted."""
-    gone = chunks.column("deleted")
-    there = np.ones(len(chunks) + 1, np.bool_)
-    if gone is not None and not pa.types.is_null(gone.type):
-        there[:-1] = ~np.asarray(gone.fill_null(False)).astype(np.bool_)
-    found = there[row]
-    named = inputs.case("snapshot")
-    if not chunks.snapshots or named is None or pa.types.is_null(named.type):
-        return found
-    for name, mask in chunks.snapshots.items():
-        own_case = np.asarray(pc.equal(plain(named), name).fill_null(False)).astype(np.bool_)
-        found &= ~own_case[owner] | np.append(mask, False)[row]
-    return found
 
 
 def _same(column: pa.Array | None, row: I64, said: pa.Array | None, n: int) -> tuple[Any, Any]:
@@ -170,7 +156,7 @@ def _spans(inputs: Inputs, given: Cited) -> Spans:
     last = np.where(given.last == NO_PLACE, NO_PLACE, given.last - head)
     for column, of in _by_language(inputs, given.owner):
         has = np.asarray(column.is_valid())
-        wanted = of & (row >= 0) & np.append(has, False)[row] & (given.formed == YES)
+        wanted = of & (row >= 0) & np.append(has, False)[row] & given.placed
         texts = texts_of(column, len(column))
         keep.append(texts)
         kernel.locate(
@@ -273,23 +259,10 @@ def _scope(inputs: Inputs, given: Cited) -> tuple[Any, Any]:
 
 def _accessible(inputs: Inputs, given: Cited) -> Any:
     """Whether the unit is public, or whoever asks is among those who may see it."""
-    chunks, n = inputs.shared.chunks, len(given)
-    out = np.full(n, UNKNOWN, np.int8)
+    chunks, row = inputs.shared.chunks, row_of(inputs, given)
     if chunks is None or "acl" not in chunks.table.column_names:
-        return out
-    lists, asking = chunks.lists("acl"), inputs.case_lists("principals")
-    words = pa.concat_arrays([_words(lists), _words(asking)])
-    codes = integers(pc.dictionary_encode(words).indices, len(words))
-    cut = len(lists.items)
-    kernel.may_see(
-        0, n, own(given.owner), own(row_of(inputs, given)), lists.present.astype(np.int8),
-        own(lists.offsets), own(codes[:cut]), asking.present.astype(np.int8),
-        own(asking.offsets), own(codes[cut:]), out,
-    )  # fmt: skip
-    return out
-
-
-def _words(lists: Lists) -> pa.Array:
-    if pa.types.is_null(lists.items.type):
-        return pa.nulls(len(lists.items), pa.large_string())
-    return plain(lists.items).cast(pa.large_string())
+        return np.full(len(given), UNKNOWN, np.int8)
+    asking = inputs.case_lists("principals")
+    open_to = may_see(chunks.lists("acl"), asking, given.offsets, row)
+    refused = np.where(asking.present[given.owner], NO, UNKNOWN)
+    return np.where(row < 0, UNKNOWN, np.where(open_to, YES, refused)).astype(np.int8)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragcore import schema
 from ragcore.formats import arrow
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists, integers, plain
 from ragcore.measures.inputs import Inputs
+from ragcore.measures.shown import shown_of
 from ragcore.units import Chunks
 from ragcore_kernels import citations as kernel
 from ragcore_kernels.citations import NO, NO_PLACE, UNKNOWN, YES
@@ -56,6 +56,7 @@ class Cited:
     present : (n,), whether they are recorded; a case that was not run has none to record.
     owner : (n_pairs,), ranking of each.
     formed : (n_pairs,) int8, `YES` or `NO`: claim in range, a unit named, start before end.
+    placed : (n_pairs,) bool, whether start and end make a place, or neither is said.
     claim : (n_pairs,), claim of the answer, `WHOLE_ANSWER`, or another negative number.
     unit : (n_pairs,), code of the cited unit; -1 without one.
     first, last : (n_pairs,), code points in the document, or `NO_PLACE`.
@@ -68,6 +69,7 @@ class Cited:
     present: Any
     owner: I64
     formed: Any
+    placed: Any
     claim: I64
     unit: I64
     first: I64
@@ -139,8 +141,8 @@ def _cited(inputs: Inputs) -> Cited:
     note(inputs, "citations of chunks that were not in the context", owner,
          (shown == NO) & (dangling != YES) & (formed == YES))  # fmt: skip
     return Cited(
-        lists.offsets, lists.present | inputs.absent, owner, formed, claim, unit, first, last,
-        shown, dangling, lists.field("doc_id"), lists.field("doc_version"), lists.field("quote"),
+        lists.offsets, lists.present | inputs.absent, owner, formed, placed, claim, unit, first,
+        last, shown, dangling, *(lists.field(x) for x in ("doc_id", "doc_version", "quote")),
     )  # fmt: skip
 
 
@@ -208,7 +210,7 @@ def _shown(
 ) -> tuple[Any, Any]:
     """Whether units were in the context; whether ids resolve to nothing."""
     n = unit.size
-    known = np.asarray(context.present | _refused(inputs) | inputs.absent)[owner]
+    known = shown_of(inputs).recorded[owner]
     found = np.zeros(n, np.int8)
     kernel.find_shown(0, n, own(owner), own(unit), own(context.offsets), own(units), found)
     shown = np.where(known, found, UNKNOWN).astype(np.int8)
@@ -219,11 +221,6 @@ def _shown(
     dangling[unit < 0] = NO
     shown[(dangling == YES) | (unit < 0)] = NO
     return shown, dangling
-
-
-def _refused(inputs: Inputs) -> Any:
-    place = schema.CONTEXT_STATES.index("budget_refused")
-    return inputs.trace_coded("context_state", schema.CONTEXT_STATES) == place
 
 
 def stated(column: pa.Array | None, n: int) -> Any:

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from ragcore import schema
 from ragcore.evidence import CONFLICTING, SUPPORTING, Evidence
-from ragcore.formats.compute import pc
-from ragcore.lists import integers, joined, lists_of, plain
+from ragcore.lists import Lists, joined, lists_of, plain
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import (
     NO_COLUMN,
@@ -22,11 +21,11 @@ from ragcore.measures.inputs import (
     Shared,
     missing,
 )  # fmt: skip
+from ragcore.measures.permitted import may_see
 from ragcore.measures.reached import items_of, shares
 from ragcore.measures.required import says_required
 from ragcore.placing import BY_QUOTE, GONE, HELD, MOVED, OTHER_VERSION, meeting, together
 from ragcore.units import Chunks
-from ragcore_kernels import shown as kernel
 from ragcore_kernels.layout import I64
 
 _NO_QUOTE, _NOTHING_PROTECTED = "no-quote", "nothing-protected"
@@ -67,19 +66,16 @@ def available(shared: Shared, evidence: Evidence, chunks: Chunks) -> Any:
     assert shared.cases is not None
     cases = shared.cases
     covers, units = _places(evidence)
-    known = (units >= 0) & (units < len(chunks))
-    at = np.where(known, units, 0)
-    column = chunks.column("deleted")
-    if column is not None and len(chunks):
-        known &= ~np.asarray(column.cast(pa.bool_()).fill_null(False)).astype(np.bool_)[at]
-    owners = np.repeat(evidence.cases, np.diff(covers))
-    if "snapshot" in cases.column_names and chunks.snapshots:
-        names = joined(cases["snapshot"]).to_pylist()
-        for name in {n for n in names if n is not None} & chunks.snapshots.keys():
-            rows = np.array([n == name for n in names], np.bool_)
-            known &= ~rows[owners] | chunks.snapshots[name][at]
+    snapshot = None if "snapshot" not in cases.column_names else joined(cases["snapshot"])
+    of_case = chunks.snapshot_codes(snapshot, len(cases))
+    known = chunks.living(units, of_case[np.repeat(evidence.cases, np.diff(covers))])
     if chunks.has("acl"):
-        known &= _open_to(cases, evidence, chunks, covers, units)
+        nobody = Lists(
+            np.zeros(len(cases) + 1, np.int64), np.zeros(len(cases), np.bool_), pa.nulls(0)
+        )
+        named = "principals" in cases.column_names
+        held = lists_of(cases["principals"]) if named else nobody
+        known &= may_see(chunks.lists("acl"), held, covers[evidence.offsets], units)
     total = np.concatenate([[0], np.cumsum(known)])
     there = total[covers[1:]] > total[covers[:-1]]
     return there & ~evidence.absent & (evidence.fate != OTHER_VERSION)
@@ -103,25 +99,6 @@ def _unknown_snapshots(shared: Shared, chunks: Chunks) -> list[str]:
         return []
     names = plain(shared.cases["snapshot"]).unique().drop_null().to_pylist()
     return [name for name in names if name not in chunks.snapshots]
-
-
-def _open_to(cases: pa.Table, evidence: Evidence, chunks: Chunks, covers: I64, units: I64) -> Any:
-    """Flat over chunks of items: those that are public or that the case's principals may see."""
-    acl = chunks.lists("acl")
-    words = acl.items.cast(pa.large_string())
-    names = words.unique().drop_null()
-    codes = integers(pc.index_in(words, value_set=names), len(words))
-    n = len(cases)
-    offsets, ours = np.zeros(n + 1, np.int64), np.zeros(0, np.int64)
-    if "principals" in cases.column_names:
-        held = lists_of(cases["principals"])
-        own = held.items.cast(pa.large_string())
-        offsets, ours = held.offsets, integers(pc.index_in(own, value_set=names), len(own), -2)
-    out = np.zeros(units.size, np.int64)
-    public = (~acl.present).astype(np.int64)
-    by_case = np.ascontiguousarray(covers[evidence.offsets])
-    kernel.permitted(0, n, by_case, units, public, acl.offsets, codes, offsets, ours, out)
-    return out.astype(np.bool_)
 
 
 def qualifier_preserved(inputs: Inputs, measure: Measure) -> Column:

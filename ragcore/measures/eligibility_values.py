@@ -15,6 +15,7 @@ from ragcore.formats.compute import pc
 from ragcore.lists import integers, plain
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, NO_LABEL, Column, Inputs, missing
+from ragcore.measures.permitted import may_see
 from ragcore.measures.selected import (
     Shown,
     distinct,
@@ -163,25 +164,8 @@ def permission(inputs: Inputs, measure: Measure) -> Column:
         return _passing(inputs, one, np.ones(one.units.size, np.bool_))
     if not inputs.has_case("principals"):
         return missing(inputs, NO_COLUMN)
-    return _passing(inputs, one, may_see(inputs, one, chunks))
-
-
-def may_see(inputs: Inputs, one: Shown, chunks: Chunks) -> Any:
-    """Flat over a list: units that are public or that a principal of the case may see."""
-    acl, held = chunks.lists("acl"), inputs.case_lists("principals")
-    words = acl.items.cast(pa.large_string())
-    names = words.unique().drop_null()
-    codes = integers(pc.index_in(words, value_set=names), len(words))
-    own = held.items.cast(pa.large_string())
-    ours = integers(pc.index_in(own, value_set=names), len(own), -2)
-    public, passes = (~acl.present).astype(np.int64), np.zeros(one.units.size, np.int64)
-    in_parts(
-        inputs,
-        lambda a, b: kernel.permitted(
-            a, b, one.offsets, one.units, public, acl.offsets, codes, held.offsets, ours, passes
-        ),
-    )
-    return passes.astype(np.bool_)
+    asking = inputs.case_lists("principals")
+    return _passing(inputs, one, may_see(chunks.lists("acl"), asking, one.offsets, one.units))
 
 
 def deleted(inputs: Inputs, measure: Measure) -> Column:
@@ -192,14 +176,11 @@ def deleted(inputs: Inputs, measure: Measure) -> Column:
         return missing(inputs, NO_COLUMN)
     if inputs.has_trace("citations"):
         lists = [*lists, shown(inputs, "citations", inputs.trace_lists("citations"))]
-    column = chunks.column("deleted")
-    assert column is not None
-    gone = np.asarray(column.cast(pa.bool_()).fill_null(False)).astype(np.bool_)
     found: list[tuple[I64, I64]] = []
     recorded = np.zeros(inputs.n, np.bool_)
     for one in lists:
         at = known(one, inputs.shared.vocabulary)
-        at[at] = gone[one.units[at]]
+        at[at] = chunks.deleted[one.units[at]]
         found.append((one.lists.owners[at], one.units[at]))
         recorded |= one.present
     count = distinct(inputs.n, found).astype(np.float64)

@@ -7,20 +7,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ragcore import schema
-from ragcore.answers.matching import contains
 from ragcore.errors import UsageError
 from ragcore.evidence import CONFLICTING
-from ragcore.formats.compute import pc
-from ragcore.lists import integers
 from ragcore.measures import answer_text_values
-from ragcore.measures.answer_text_values import answers, lists_at, picked
+from ragcore.measures.answer_text_values import answers
 from ragcore.measures.definitions import Measure
 from ragcore.measures.endings import INVALID, ending
 from ragcore.measures.inputs import ERROR, NO_COLUMN, NO_LABEL, NO_VERDICT, Column, Inputs, missing
 from ragcore.measures.outcome_values import against
+from ragcore.measures.prohibited import prohibited_claims, prohibited_effects
 from ragcore.measures.reached import items_of, shares
 from ragcore_kernels.layout import I64
 
@@ -93,27 +90,8 @@ def effects(inputs: Inputs, measure: Measure, rate: bool) -> Column:
     """Prohibited effects of every trace, or whether there is any."""
     if not (inputs.has_trace("effects") and inputs.has_case("prohibited")):
         return missing(inputs, NO_COLUMN)
-    found = prohibited_effects(inputs)
+    found = prohibited_effects(inputs).counts
     return _prohibited(inputs, found, inputs.trace_lists("effects").present, rate)
-
-
-def prohibited_effects(inputs: Inputs) -> I64:
-    """(n,), attempted effects of each trace that its case prohibits, as often as attempted."""
-    return inputs.once("prohibited effects", lambda: _effects(inputs))
-
-
-def _effects(inputs: Inputs) -> I64:
-    done, banned = inputs.trace_lists("effects"), inputs.case_lists("prohibited")
-    if len(done.items) == 0 or len(banned.items) == 0:
-        return np.zeros(inputs.n, np.int64)
-    words = [lists.items.cast(pa.large_string()) for lists in (done, banned)]
-    known = pa.concat_arrays(words).unique()
-    keys = []
-    for lists, texts in zip((done, banned), words, strict=True):
-        codes = integers(pc.index_in(texts, value_set=known), len(texts))
-        keys.append(np.where(np.asarray(texts.is_null()), -1, lists.owners * len(known) + codes))
-    hit = np.isin(keys[0], keys[1]) & (keys[0] >= 0)
-    return np.bincount(done.owners[hit], minlength=inputs.n)
 
 
 def claims(inputs: Inputs, measure: Measure, rate: bool) -> Column:
@@ -123,29 +101,7 @@ def claims(inputs: Inputs, measure: Measure, rate: bool) -> Column:
     said = answers(inputs)
     if said is None:
         return missing(inputs, NO_COLUMN)
-    found = prohibited_claims(inputs)
-    return _prohibited(inputs, found, said.known, rate)
-
-
-def prohibited_claims(inputs: Inputs) -> I64:
-    """(n,), distinct prohibited strings of its case that each answer says; see `contains`."""
-    return inputs.once("prohibited claims", lambda: _claims(inputs))
-
-
-def _claims(inputs: Inputs) -> I64:
-    said = answers(inputs)
-    if said is None:
-        return np.zeros(inputs.n, np.int64)
-    texts, known = said.texts, said.known
-    banned = inputs.case_lists("prohibited")
-    out = np.zeros(inputs.n, np.int64)
-    rows = np.flatnonzero(known & np.asarray(texts.is_valid()) & (banned.counts > 0))
-    for row, text, words in zip(
-        rows.tolist(), picked(texts, rows), lists_at(banned, rows), strict=True
-    ):
-        lang = inputs.langs[row]
-        out[row] = sum(contains(text, [word], lang) for word in dict.fromkeys(words) if word)
-    return out
+    return _prohibited(inputs, prohibited_claims(inputs).counts, said.known, rate)
 
 
 def _prohibited(inputs: Inputs, found: I64, recorded: Any, rate: bool) -> Column:

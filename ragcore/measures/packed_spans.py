@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from ragcore.formats.compute import pc
 from ragcore.measures.inputs import Inputs
 from ragcore.measures.reached import items_of
 from ragcore.measures.shown import SERIAL, shown_of
+from ragcore.placing import Layout
 from ragcore.threads import run_split
 from ragcore.units import Chunks
 from ragcore_kernels import spans as kernel
@@ -50,10 +52,12 @@ def packed_spans(inputs: Inputs) -> Spans:
         low, high = document.copy(), document.copy()
         if chunks is not None:
             known = (context.units >= 0) & (context.units < len(chunks))
-            row = np.where(known, context.units, 0)
-            if len(chunks):
-                own, first, last = _of_chunks(inputs, chunks)
-                document, low, high = (np.where(known, a[row], -1) for a in (own, first, last))
+            owner = np.repeat(np.arange(inputs.n), np.diff(context.offsets))
+            of = _documents(inputs, chunks)
+            for mask, first, last in _by_language(inputs, chunks):
+                at = np.flatnonzero(known & mask[owner])
+                row = context.units[at]
+                document[at], low[at], high[at] = of[row], first[row], last[row]
         cut = (start > np.maximum(low, 0)) | ((end >= 0) & ((high < 0) | (end < high)))
         begin = np.where(start >= 0, start, np.where(end >= 0, np.maximum(low, 0), low))
         stop = np.where(end >= 0, end, high)
@@ -62,17 +66,35 @@ def packed_spans(inputs: Inputs) -> Spans:
     return inputs.once("packed spans", make)
 
 
-def _of_chunks(inputs: Inputs, chunks: Chunks) -> tuple[I64, I64, I64]:
-    """Document code, start and end of every chunk; the end of one that says none from its text."""
+def _documents(inputs: Inputs, chunks: Chunks) -> I64:
+    """Document code of every chunk."""
     ids = chunks.column("doc_id")
     document = inputs.shared.vocabulary.codes(chunks.ids if ids is None else ids)
-    document = np.where(document < 0, np.arange(len(chunks)), document)
+    return np.where(document < 0, np.arange(len(chunks)), document)
+
+
+def _by_language(inputs: Inputs, chunks: Chunks) -> Iterator[tuple[Any, I64, I64]]:
+    """Rankings of one language, and start and end of every chunk in its texts; -1 for unknown."""
+    langs = np.array([lang or "" for lang in inputs.langs], object)
+    others = [lang for lang in dict.fromkeys(langs.tolist())
+              if lang and f"text_{lang}" in chunks.table.column_names]  # fmt: skip
+    yield ~np.isin(langs, others), *_main(chunks)
+    if others:
+        evidence = inputs.evidence
+        layout = Layout(chunks) if evidence is None else evidence.layout or Layout(chunks)
+        for lang in others:
+            span = layout.span(lang)
+            yield langs == lang, span.start, span.end
+
+
+def _main(chunks: Chunks) -> tuple[I64, I64]:
+    """Start and end of every chunk in the main texts; the end of one that says none from these."""
     start = np.maximum(chunks.integers("start"), 0)
     end, texts = chunks.integers("end"), chunks.texts()
     if texts is not None and (end < 0).any():
         length = np.asarray(pc.utf8_length(texts).cast(pa.int64()).fill_null(-1))
         end = np.where((end < 0) & (length >= 0), start + length, end)
-    return document, start, end
+    return start, end
 
 
 def intact_items(inputs: Inputs, evidence: Evidence) -> Any:
@@ -97,7 +119,7 @@ def intact_items(inputs: Inputs, evidence: Evidence) -> Any:
 
         run_split(work, inputs.n, inputs.threads if inputs.n > SERIAL else 1)
         whole = out == kernel.INTACT
-        cut = np.flatnonzero((out == kernel.CUT) & evidence.required[items.at])
+        cut = np.flatnonzero((out == kernel.CUT) & (evidence.required | evidence.needed)[items.at])
         if cut.size:
             whole[cut] = _quoted(inputs, evidence, cut)
         return whole

@@ -8,17 +8,16 @@ import numpy as np
 
 from ragcore import schema
 from ragcore.errors import UsageError
-from ragcore.evidence import Evidence
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, NO_LABEL, Column, Inputs, missing
+from ragcore.measures.packed_spans import intact_items
 from ragcore.measures.reached import items_of
 from ragcore.measures.required import over_required, reached, says_required
 from ragcore.measures.selected import Shown, candidates, channels, in_parts, selected, shown, stage
+from ragcore.measures.shown import shown_of
 from ragcore_kernels import overlap as agreement
 from ragcore_kernels import shown as kernel
-from ragcore_kernels.layout import I64
 
-_REFUSED = schema.CONTEXT_STATES.index("budget_refused")
 _BOTH_EMPTY, _NO_CHANNELS = "both-lists-empty", "no-two-lists"
 
 
@@ -62,25 +61,6 @@ def cited(inputs: Inputs, measure: Measure) -> Column:
     return _funnel(inputs, [shown(inputs, "citations", inputs.trace_lists("citations"))])
 
 
-def whole_units(inputs: Inputs, evidence: Evidence, one: Shown) -> tuple[I64, I64, I64]:
-    """Part of every unit of the context that was shown, and whether that is all of it."""
-    first, last = one.lists.integers("start"), one.lists.integers("end")
-    whole = (first <= 0) & (last < 0)
-    layout = evidence.layout
-    if layout is not None:
-        langs = np.array([lang or "" for lang in inputs.langs], dtype=object)
-        own = langs[one.lists.owners]
-        for lang in set(langs.tolist()):
-            span = layout.span(lang or None)
-            here = (own == lang) & (one.units >= 0) & (one.units < layout.of.size)
-            units = one.units[here]
-            low, high = span.start[units], span.end[units]
-            whole[here] |= (
-                (low >= 0) & (first[here] <= low) & ((last[here] < 0) | (last[here] >= high))
-            )
-    return first, last, whole.astype(np.int64)
-
-
 def packed(inputs: Inputs, measure: Measure) -> Column:
     """Required items that lie whole in what was shown."""
     evidence = inputs.evidence
@@ -88,22 +68,9 @@ def packed(inputs: Inputs, measure: Measure) -> Column:
         return missing(inputs, NO_COLUMN)
     if not says_required(evidence):
         return missing(inputs, NO_LABEL)
-    one = shown(inputs, "context", inputs.trace_lists("context"))
-    first, last, whole = whole_units(inputs, evidence, one)
-    items = items_of(inputs, evidence)
-    whether = np.zeros(items.at.size, np.int64)
-    placed = (evidence.start >= 0) & (evidence.end > evidence.start)
-    low, high = np.where(placed, evidence.start, -1), np.where(placed, evidence.end, -1)
-    in_parts(
-        inputs,
-        lambda a, b: kernel.intact_items(
-            a, b, inputs.label_of, evidence.offsets, low, high, evidence.covers, evidence.units,
-            one.offsets, one.units, first, last, whole, items.offsets, whether,
-        ),
-    )  # fmt: skip
-    refused = inputs.trace_coded("context_state", schema.CONTEXT_STATES) == _REFUSED
-    hit = whether.astype(np.bool_) & ~np.repeat(refused, np.diff(items.offsets))
-    return over_required(inputs, evidence, hit, one.present | refused)
+    return over_required(
+        inputs, evidence, intact_items(inputs, evidence), shown_of(inputs).recorded
+    )
 
 
 def _pair(inputs: Inputs, measure: Measure) -> tuple[Shown, Shown] | None:

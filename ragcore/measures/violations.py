@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from ragcore.lists import Lists, coded
+from ragcore.lists import coded
+from ragcore.measures.answer_text_values import answers
 from ragcore.measures.citation_checks import fabricated, invalid
 from ragcore.measures.inputs import Inputs
 from ragcore.measures.outcome_values import said
+from ragcore.measures.prohibited import Found, prohibited_claims, prohibited_effects
 from ragcore.measures.surfaced import Check, deleted, forbidden, unauthorised, unchecked
 from ragcore_kernels import verdicts as verdict_kernel
 
@@ -31,48 +32,25 @@ def prohibited_effect(inputs: Inputs) -> Check:
     if not inputs.has_case("prohibited"):
         return unchecked(inputs, name, title, "the cases prohibit nothing")
     tried, banned = inputs.trace_lists("effects"), inputs.case_lists("prohibited")
-    checked = tried.present & banned.present
-    found = {
-        i: sorted(hit) for i in np.flatnonzero(checked & (tried.counts > 0)).tolist()
-        if (hit := _strings(tried, i) & _strings(banned, i))
-    }  # fmt: skip
-    return _listed(inputs, name, title, checked, found)
+    return _listed(inputs, name, title, tried.present & banned.present, prohibited_effects(inputs))
 
 
 def prohibited_claim(inputs: Inputs) -> Check:
-    """A final text that contains, word for word, what the case prohibits."""
+    """An answer that contains, token by token, what the case prohibits."""
     name, title = "claim", "prohibited claim"
-    final = inputs.part("final", "text")
-    final = inputs.part("proposed", "text") if final is None else final
-    if final is None:
+    told = answers(inputs)
+    if told is None:
         return unchecked(inputs, name, title, "the run records no text")
     if not inputs.has_case("prohibited"):
         return unchecked(inputs, name, title, "the cases prohibit nothing")
-    banned = inputs.case_lists("prohibited")
-    state = said(inputs, "final")
-    known = np.asarray(final.is_valid())
-    known = known if state is None else known | np.asarray(state.is_valid())
-    checked = known & banned.present
-    at = np.flatnonzero(checked & np.asarray(final.is_valid()) & (banned.counts > 0))
-    texts = final.take(pa.array(at)).to_pylist() if at.size else []
-    found = {
-        i: hit for i, text in zip(at.tolist(), texts, strict=True)
-        if (hit := sorted(p for p in _strings(banned, i) if p and p in text))
-    }  # fmt: skip
-    return _listed(inputs, name, title, checked, found)
+    checked = told.known & inputs.case_lists("prohibited").present
+    return _listed(inputs, name, title, checked, prohibited_claims(inputs))
 
 
-def _strings(lists: Lists, i: int) -> set[str]:
-    part = lists.items.slice(lists.offsets[i], lists.offsets[i + 1] - lists.offsets[i])
-    return {word for word in part.to_pylist() if word is not None}
-
-
-def _listed(
-    inputs: Inputs, name: str, title: str, checked: Any, found: dict[int, list[str]]
-) -> Check:
-    broken = np.zeros(inputs.n, np.bool_)
-    broken[list(found)] = True
-    return Check(name, title, checked, broken, "", lambda i: ", ".join(map(repr, found.get(i, []))))
+def _listed(inputs: Inputs, name: str, title: str, checked: Any, found: Found) -> Check:
+    words = found.words
+    broken = checked & (found.counts > 0)
+    return Check(name, title, checked, broken, "", lambda i: ", ".join(map(repr, words.get(i, []))))
 
 
 def answered(inputs: Inputs) -> Check:

@@ -127,30 +127,6 @@ def test_find_shown__is_membership(seed):
     ]
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_may_see__is_intersection(seed):
-    draw, n, units, owner, unit = world(seed)
-    acl = [draw.choice([None, draw.sample(range(5), draw.randrange(3))]) for _ in range(units)]
-    asks = [draw.choice([None, draw.sample(range(5), draw.randrange(3))]) for _ in range(n)]
-    out = np.full(len(owner), -9, np.int8)
-    citations.may_see(
-        0, len(owner), ints(*owner), ints(*unit), np.array([a is not None for a in acl], np.int8),
-        *flat([a or [] for a in acl]), np.array([a is not None for a in asks], np.int8),
-        *flat([a or [] for a in asks]), out,
-    )  # fmt: skip
-
-    def plain(r, u):
-        if u < 0:
-            return UNKNOWN
-        if acl[u] is None:
-            return YES
-        if set(acl[u]) & set(asks[r] or ()):
-            return YES
-        return UNKNOWN if asks[r] is None else NO
-
-    assert out.tolist() == [plain(r, u) for r, u in zip(owner, unit, strict=True)]
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_spans_inside__is_the_plain_rule(seed):
     draw, n, units, owner, unit = world(seed)

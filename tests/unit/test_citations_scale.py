@@ -62,5 +62,5 @@ def test_scale__no_python_for_each_trace(tmp_path):
         assert np.array_equal(got.reshape(-1, FEW), np.tile(wanted, (N // FEW, 1))), measure.text
     assert inputs.counts["citations of claim -1"] == N // len(KINDS)
     assert compiled_count(amounts.hold_values) == 1
-    for name in ("find_shown", "locate", "spans_inside", "may_see", "contained"):
+    for name in ("find_shown", "locate", "spans_inside", "contained"):
         assert compiled_count(getattr(citations, name)) <= 1, name

@@ -325,7 +325,7 @@ CONTRACTS = {
         {"citations": [*CITED, {**CITED[0], "claim": 3}]}, ("holds", "fails", "holds"),
     ),
     "a citation of nothing": (
-        {"citations": [{**CITED[0], "id": None}]}, ("holds", "fails", "fails"),
+        {"citations": [{**CITED[0], "id": None, "doc_id": None}]}, ("holds", "fails", "fails"),
     ),
     "support alone fails": ({"citations": []}, ("holds", "holds", "fails")),
     "nothing recorded": (

@@ -53,8 +53,27 @@ BREAKS = {
         "'old#1'; withheld, as the trace ends in 'abstain'",
     ),
     "invalid unit": ({"citations": cited(id="none")}, {}, [], "'none' (not in the corpus)"),
-    "invalid null": ({"citations": cited(id=None)}, {}, [], "None (not in the corpus)"),
-    "invalid version": ({"citations": cited(doc_version="v2")}, {}, [], "(another version)"),
+    "invalid null": (
+        {"citations": cited(id=None, doc_id=None)}, {}, [], "None (not in the corpus)",
+    ),
+    "invalid version": (
+        {"citations": cited(doc_version="v2")}, {}, [], "(another version or document)",
+    ),
+    "invalid document": (
+        {"citations": cited(doc_id="old")}, {}, [], "(another version or document)",
+    ),
+    "invalid, deleted since": (
+        {"citations": cited(id="gone#1", doc_id=None)}, {}, [], "'gone#1' (not there for the case)",
+    ),
+    "invalid place without a quote": (
+        {"citations": cited(quote=None, end=99)}, {}, [], "(the quote is not there)",
+    ),
+    "invalid order": (
+        {"citations": cited(quote=None, start=9, end=3)}, {}, [], "(the quote is not there)",
+    ),
+    "invalid whatever the claim": (
+        {"citations": cited(claim=7, quote="750 euro")}, {}, [], "(the quote is not there)",
+    ),
     "invalid quote": ({"citations": cited(quote="750 euro")}, {}, [], "(the quote is not there)"),
     "invalid place": ({"citations": cited(start=1)}, {}, [], "(the quote is not there)"),
     "answered": ({}, {"expected_state": "abstain"}, [], "ends in 'answer', expected 'abstain'"),
@@ -83,16 +102,48 @@ def test_gate__one_violating_trace_beside_a_clean_one(name, tmp_path):
     rows = [traces.trace(**changes), traces.trace(case_id="good", trace="u")]
     more = [{**row, "case_id": "good"} for row in SUPPORT]
     gates, _ = gates_of(tmp_path, *rows, given=[*(given or SUPPORT), *more], cases=cases)
-    gate = gates[name.split()[0]]
+    gate = gates[name.split()[0].strip(",")]
     assert [v.case for v in gate.violations] == ["c"]
     assert said in gate.violations[0].what
     assert (gate.checked, gate.of, gate.why) == (2, 2, "")
     others = {n for n, g in gates.items() if g.violations} - {gate.name}
     allowed = {
-        "fabricated": {"invalid", "claim"}, "invalid": {"fabricated"},
+        "fabricated": {"invalid", "claim"}, "invalid": {"fabricated", "deleted"},
         "acl": {"fabricated", "invalid"},
     }  # fmt: skip
     assert others <= allowed.get(gate.name, set())
+
+
+def test_gates__a_citation_of_a_document_means_its_unit(tmp_path):
+    gates, _ = gates_of(tmp_path, traces.trace(citations=cited(id=None)))
+    assert not gates["fabricated"].violations + gates["invalid"].violations
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"), [("It costs 1750 yuan.", False), ("It Costs NOTHING!", True)]
+)
+def test_gates__prohibited_claims_are_those_of_the_measure(text, broken, tmp_path):
+    cases = [traces.case(prohibited=["750", "costs nothing"])]
+    where = traces.suite(tmp_path, cases)
+    rows = traces.run(traces.trace(final=ended("answer", text)))
+    scores = score(rows, suite=where, measures=["prohibited.claims"])
+    (gate,) = hard_gates(scores.runs[0], ["claim"])
+    assert len(gate.violations) == scores.mean("prohibited.claims") == broken
+
+
+def test_gates__an_answer_without_its_text_is_not_checked(tmp_path):
+    silent = ended("answer", None)
+    gates, _ = gates_of(tmp_path, GOOD, traces.trace(repeat=1, trace="u", final=silent,
+                                                     proposed=silent))  # fmt: skip
+    assert (gates["claim"].checked, gates["claim"].of) == (1, 2)
+
+
+def test_gates__a_name_that_is_null_lets_nobody_in(tmp_path):
+    chunks = traces.corpus(board={"acl": [None]})
+    cases = [traces.case(principals=[None])]
+    row = traces.trace(ranked=HIDDEN, citations=cited(id="board#1", doc_id="board"))
+    gates, _ = gates_of(tmp_path, row, cases=cases, chunks=chunks)
+    assert gates["acl"].violations[0].what == "'board#1' in ranked, citations"
 
 
 def test_gates__a_clean_trace_keeps_them_all(tmp_path):
