@@ -173,7 +173,8 @@ def _ids(rows: Rows, segments: Any, ends: Any) -> list[str]:
     return out
 
 
-def _some(names: list[str]) -> str:
+def some(names: list[str]) -> str:
+    """The first few of some names, and how many more there are."""
     shown = ", ".join(repr(n) for n in names[:NAMED])
     return shown + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
@@ -184,18 +185,17 @@ def _sentences(out: Audit, policy: dict[str, str]) -> list[str]:
         fate = "left out (--topics common)" if policy["topics"] == "common" else "scored as empty"
         said.append(
             f"{len(out.missing_in_run)} judged case(s) missing in the run, {fate}: "
-            f"{_some(out.missing_in_run)}"
+            f"{some(out.missing_in_run)}"
         )
     if out.not_judged:
         said.append(
-            f"{len(out.not_judged)} case(s) of the run not judged, left out: "
-            f"{_some(out.not_judged)}"
+            f"{len(out.not_judged)} case(s) of the run not judged, left out: {some(out.not_judged)}"
         )
     if out.no_relevant:
         fate = "count 0" if policy["no_relevant"] == "zero" else "na"
         said.append(
             f"{len(out.no_relevant)} case(s) without a relevant document, {fate} "
-            f"(--no-relevant {policy['no_relevant']}): {_some(out.no_relevant)}"
+            f"(--no-relevant {policy['no_relevant']}): {some(out.no_relevant)}"
         )
     for count, what in (
         ("variants missing in the run", "case(s) in one language missing in the run, left out"),

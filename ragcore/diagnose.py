@@ -24,7 +24,7 @@ from ragcore.errors import UsageError
 from ragcore.lists import coded
 from ragcore.results import RunScores
 from ragcore.score import score
-from ragcore.scores import Scores
+from ragcore.scores import Scores, run_named
 
 
 def diagnose(
@@ -144,12 +144,7 @@ class Diagnosis:
         return first.divergences(one, self.first[one.name])
 
     def _run(self, run: str | int | None) -> RunScores:
-        if run is None or isinstance(run, int):
-            return self.runs[run or 0]
-        found = next((one for one in self.runs if one.name == run), None)
-        if found is None:
-            raise UsageError(f"no run {run!r}", f"runs: {', '.join(r.name for r in self.runs)}")
-        return found
+        return run_named(self.runs, run)
 
     @cached_property
     def parts(self) -> list[Part]:

@@ -95,13 +95,23 @@ class Lists:
         return [None] * len(self.items) if found is None else found.to_pylist()
 
 
+def no_lists(n: int) -> Lists:
+    """`n` lists of which none is present."""
+    return Lists(np.zeros(n + 1, np.int64), np.zeros(n, np.bool_), pa.nulls(0))
+
+
+def own(values: Any) -> I64:
+    """Numbers as kernels take them: int64, contiguous, and writable as Arrow's are not."""
+    return np.require(values, np.int64, ("C", "W"))
+
+
 def lists_of(column: pa.ChunkedArray | pa.Array, rows: I64 | None = None) -> Lists:
     """A list column of any layout at `rows` (None = all)."""
     chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     kind = chunked.type
     if pa.types.is_null(kind):
         n = len(chunked) if rows is None else rows.size
-        return Lists(np.zeros(n + 1, np.int64), np.zeros(n, np.bool_), pa.nulls(0))
+        return no_lists(n)
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         parts = [as_lists(chunk) for chunk in chunked.chunks]
         chunked = pa.chunked_array(parts, pa.large_list(kind.value_type))

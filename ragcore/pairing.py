@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from ragcore import schema
+from ragcore.audits import some
 from ragcore.casewise import Groups, by_case, reduce
 from ragcore.errors import InputError
 from ragcore.results import LANGS, RunScores
 from ragcore_kernels.layout import F64, I64
-
-NAMED = 5
 
 
 @dataclass
@@ -64,18 +63,13 @@ class Unmatched:
         ):
             for side, names in zip(("baseline", "candidate"), found, strict=True):
                 if names:
-                    said.append(f"{len(names)} {what.format(side)}: {_some(names)}")
+                    said.append(f"{len(names)} {what.format(side)}: {some(names)}")
         if self.repeats:
             said.append(
                 f"{len(self.repeats)} case(s) with another number of repeats, means compared: "
-                f"{_some(self.repeats)}"
+                f"{some(self.repeats)}"
             )
         return said
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(repr(n) for n in names[:NAMED])
-    return shown + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def pair(

@@ -61,12 +61,7 @@ class Scores:
         return self._audits
 
     def _run(self, run: str | int | None) -> RunScores:
-        if run is None or isinstance(run, int):
-            return self.runs[run or 0]
-        found = next((one for one in self.runs if one.name == run), None)
-        if found is None:
-            raise UsageError(f"no run {run!r}", f"runs: {', '.join(r.name for r in self.runs)}")
-        return found
+        return run_named(self.runs, run)
 
     def _measure(self, run: RunScores, measure: str) -> int:
         names = [one.text for one in run.measures]
@@ -172,3 +167,19 @@ class Scores:
     ) -> list[dict[str, Any]]:
         """`summary` as plain rows."""
         return summary.summarise(self.runs, tuple(by), level, self.threads, registered)
+
+
+def run_named(runs: Sequence[RunScores], run: str | int | None) -> RunScores:
+    """A run by its name or place; None for the first.
+
+    Raises
+    ------
+    UsageError
+        If none has that name.
+    """
+    if run is None or isinstance(run, int):
+        return runs[run or 0]
+    found = next((one for one in runs if one.name == run), None)
+    if found is None:
+        raise UsageError(f"no run {run!r}", f"runs: {', '.join(r.name for r in runs)}")
+    return found

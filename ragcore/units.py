@@ -17,7 +17,7 @@ import pyarrow as pa
 from ragcore.errors import InputError
 from ragcore.formats import arrow
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists, coded, integers, joined, lists_of, plain, rows_of
+from ragcore.lists import Lists, coded, integers, joined, lists_of, no_lists, plain, rows_of
 from ragcore_kernels.layout import I64
 
 FOREVER = 2**31 - 1
@@ -80,9 +80,7 @@ class Chunks:
     def lists(self, name: str) -> Lists:
         """A list column; nothing is present without it."""
         if name not in self.table.column_names:
-            return Lists(
-                np.zeros(len(self) + 1, np.int64), np.zeros(len(self), np.bool_), pa.nulls(0)
-            )
+            return no_lists(len(self))
         return lists_of(self.table[name])
 
     def texts(self, lang: str | None = None) -> pa.Array | None:

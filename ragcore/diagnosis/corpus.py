@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from ragcore.evidence import Evidence
 from ragcore.formats.compute import pc
 from ragcore.lists import joined
 from ragcore.measures.inputs import Inputs
+from ragcore.quotes import folded
 from ragcore.units import Chunks
 from ragcore_kernels.layout import I64
 
@@ -128,8 +128,4 @@ class _Bodies:
 
 
 def _holds(body: str, quote: str) -> bool:
-    return quote in body or _folded(quote) in _folded(body)
-
-
-def _folded(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    return quote in body or folded(quote) in folded(body)

@@ -263,6 +263,6 @@ def _accessible(inputs: Inputs, given: Cited) -> Any:
     if chunks is None or "acl" not in chunks.table.column_names:
         return np.full(len(given), UNKNOWN, np.int8)
     asking = inputs.case_lists("principals")
-    open_to = may_see(chunks.lists("acl"), asking, given.offsets, row)
+    open_to = may_see(chunks.lists("acl"), asking, given.offsets, row, inputs.lanes)
     refused = np.where(asking.present[given.owner], NO, UNKNOWN)
     return np.where(row < 0, UNKNOWN, np.where(open_to, YES, refused)).astype(np.int8)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ragcore.formats import arrow
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists, integers, plain
+from ragcore.lists import Lists, integers, own, plain
 from ragcore.measures.inputs import Inputs
 from ragcore.measures.shown import shown_of
 from ragcore.units import Chunks
@@ -228,11 +228,6 @@ def stated(column: pa.Array | None, n: int) -> Any:
     if column is None or pa.types.is_null(column.type):
         return np.zeros(n, np.bool_)
     return np.asarray(column.is_valid())
-
-
-def own(values: Any) -> I64:
-    """Numbers as kernels take them: int64, contiguous, and writable as Arrow's are not."""
-    return np.require(values, np.int64, ("C", "W"))
 
 
 def note(inputs: Inputs, what: str, owner: I64, bad: Any) -> None:

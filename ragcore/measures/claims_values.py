@@ -16,7 +16,6 @@ from ragcore.measures.shown import (
     ANSWER,
     CONTEXT,
     REFERENCE,
-    SERIAL,
     answer_claims,
     cells_of,
     column,
@@ -76,7 +75,7 @@ def tally(inputs: Inputs, matrices: bool = True) -> Tally:
                 covered, entails, entails_reference, useful, counts,
             )  # fmt: skip
 
-        run_split(work, inputs.n, inputs.threads if inputs.n > SERIAL else 1)
+        run_split(work, inputs.n, inputs.lanes)
         return Tally(counts, useful)
 
     return inputs.once(f"tally {matrices}", make)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ragcore import schema
 from ragcore.evidence import CONFLICTING, SUPPORTING, Evidence
-from ragcore.lists import Lists, joined, lists_of, plain
+from ragcore.lists import joined, lists_of, no_lists, plain
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import (
     NO_COLUMN,
@@ -70,11 +70,8 @@ def available(shared: Shared, evidence: Evidence, chunks: Chunks) -> Any:
     of_case = chunks.snapshot_codes(snapshot, len(cases))
     known = chunks.living(units, of_case[np.repeat(evidence.cases, np.diff(covers))])
     if chunks.has("acl"):
-        nobody = Lists(
-            np.zeros(len(cases) + 1, np.int64), np.zeros(len(cases), np.bool_), pa.nulls(0)
-        )
         named = "principals" in cases.column_names
-        held = lists_of(cases["principals"]) if named else nobody
+        held = lists_of(cases["principals"]) if named else no_lists(len(cases))
         known &= may_see(chunks.lists("acl"), held, covers[evidence.offsets], units)
     total = np.concatenate([[0], np.cumsum(known)])
     there = total[covers[1:]] > total[covers[:-1]]

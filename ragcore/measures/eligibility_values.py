@@ -165,7 +165,8 @@ def permission(inputs: Inputs, measure: Measure) -> Column:
     if not inputs.has_case("principals"):
         return missing(inputs, NO_COLUMN)
     asking = inputs.case_lists("principals")
-    return _passing(inputs, one, may_see(chunks.lists("acl"), asking, one.offsets, one.units))
+    seen = may_see(chunks.lists("acl"), asking, one.offsets, one.units, inputs.lanes)
+    return _passing(inputs, one, seen)
 
 
 def deleted(inputs: Inputs, measure: Measure) -> Column:

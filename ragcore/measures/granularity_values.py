@@ -91,22 +91,17 @@ def coverage_document(inputs: Inputs, measure: Measure) -> Column:
     return _column(inputs, *given, every, by_document(inputs, *given))
 
 
-def coverage_block(inputs: Inputs, measure: Measure) -> Column:
-    """Required items whose block or place was touched."""
-    given = _levels(inputs)
-    if isinstance(given, str):
-        return missing(inputs, given)
-    grain = block_grain(inputs, given[0])
-    return _column(inputs, *given, grain.checked, at_grain(inputs, *given, grain))
+def _at(grain_of: Callable[[Inputs, Evidence], Grain]) -> Callable[[Inputs, Measure], Column]:
+    """Required items that a unit reaches at a grain."""
 
+    def value(inputs: Inputs, measure: Measure) -> Column:
+        given = _levels(inputs)
+        if isinstance(given, str):
+            return missing(inputs, given)
+        grain = grain_of(inputs, given[0])
+        return _column(inputs, *given, grain.checked, at_grain(inputs, *given, grain))
 
-def coverage_span(inputs: Inputs, measure: Measure) -> Column:
-    """Required items that one unit holds whole."""
-    given = _levels(inputs)
-    if isinstance(given, str):
-        return missing(inputs, given)
-    grain = span_grain(inputs, given[0])
-    return _column(inputs, *given, grain.checked, at_grain(inputs, *given, grain))
+    return value
 
 
 def overcredit(inputs: Inputs, measure: Measure) -> Column:
@@ -120,7 +115,7 @@ def overcredit(inputs: Inputs, measure: Measure) -> Column:
 
 
 VALUES: dict[str, Callable[[Inputs, Measure], Column]] = {
-    "retrieval.coverage_document": coverage_document, "retrieval.coverage_block": coverage_block,
-    "retrieval.coverage_span": coverage_span, "retrieval.overcredit": overcredit,
+    "retrieval.coverage_document": coverage_document, "retrieval.coverage_block": _at(block_grain),
+    "retrieval.coverage_span": _at(span_grain), "retrieval.overcredit": overcredit,
 }  # fmt: skip
 """How each of these measures is worked out."""

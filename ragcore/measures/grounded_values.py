@@ -16,7 +16,6 @@ from ragcore.measures.shown import (
     ANSWER,
     CONTEXT,
     REFERENCE,
-    SERIAL,
     answer_claims,
     cells_of,
     column,
@@ -47,7 +46,7 @@ def ground(inputs: Inputs) -> Any:
         def work(begin: int, end: int) -> None:
             kernel.ground(begin, end, claims.offsets, correct, held, mark, counts)
 
-        run_split(work, inputs.n, inputs.threads if inputs.n > SERIAL else 1)
+        run_split(work, inputs.n, inputs.lanes)
         return counts
 
     return inputs.once("ground", make)
@@ -79,7 +78,7 @@ def marked(inputs: Inputs, field: str, unmarked: bool, chunks: bool = True) -> A
                 begin, end, claims.offsets, shown, offsets, covered, matrix, mark, counts
             )
 
-        run_split(work, inputs.n, inputs.threads if inputs.n > SERIAL else 1)
+        run_split(work, inputs.n, inputs.lanes)
         return counts
 
     return inputs.once(f"marked {field} {chunks}", make)

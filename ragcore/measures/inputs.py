@@ -24,6 +24,7 @@ from ragcore.lists import (
     joined,
     keys_of,
     lists_of,
+    no_lists,
     taken,
 )
 from ragcore.measures.rankings import Labels, Rankings
@@ -39,6 +40,8 @@ NOT_REQUIRED, NOT_RECORDED, ERROR, LABEL = (
     "nothing-required", "not-recorded", "error", "label-not-final",
 )  # fmt: skip
 """Reasons for states, as `scores` tells them."""
+SERIAL = 50_000
+"""Rankings; below this a second thread costs more than it brings."""
 
 
 @dataclass
@@ -208,7 +211,7 @@ class Inputs:
     def stage(self, name: str) -> Lists:
         """The recorded list of one stage (``bm25``, ``fused``, ...); absent where not recorded."""
         if not self.has_trace("stages") or self.traces is None:
-            return _nothing(self.n)
+            return no_lists(self.n)
         column = self.traces["stages"]
         return self.once(f"stage {name}", lambda: entry_of(column, name, self.row_of))
 
@@ -252,6 +255,11 @@ class Inputs:
         if found is not None and not pa.types.is_null(found.type):
             found = found.cast(pa.date32()).cast(pa.int32())
         return integers(found, self.n)
+
+    @property
+    def lanes(self) -> int:
+        """Threads to split kernels over rankings on: one for so few that a second costs more."""
+        return self.threads if self.n > SERIAL else 1
 
     @cached_property
     def answerable(self) -> I64:
@@ -312,12 +320,8 @@ class Inputs:
 
     def _lists(self, table: pa.Table | None, name: str, rows: I64) -> Lists:
         if table is None or name not in table.column_names:
-            return _nothing(rows.size)
+            return no_lists(rows.size)
         return lists_of(table[name], rows)
-
-
-def _nothing(n: int) -> Lists:
-    return Lists(np.zeros(n + 1, np.int64), np.zeros(n, np.bool_), pa.nulls(0))
 
 
 def missing(inputs: Inputs, reason: str) -> Column:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,9 @@ from ragcore.evidence import Evidence
 from ragcore.formats.compute import pc
 from ragcore.measures.inputs import Inputs
 from ragcore.measures.reached import items_of
-from ragcore.measures.shown import SERIAL, shown_of
+from ragcore.measures.shown import shown_of
 from ragcore.placing import Layout
+from ragcore.quotes import folded
 from ragcore.threads import run_split
 from ragcore.units import Chunks
 from ragcore_kernels import spans as kernel
@@ -117,7 +117,7 @@ def intact_items(inputs: Inputs, evidence: Evidence) -> Any:
                 spans.document, spans.start, spans.end, spans.whole, items.offsets, out,
             )  # fmt: skip
 
-        run_split(work, inputs.n, inputs.threads if inputs.n > SERIAL else 1)
+        run_split(work, inputs.n, inputs.lanes)
         whole = out == kernel.INTACT
         cut = np.flatnonzero((out == kernel.CUT) & (evidence.required | evidence.needed)[items.at])
         if cut.size:
@@ -150,9 +150,5 @@ def _quoted(inputs: Inputs, evidence: Evidence, which: I64) -> Any:
             start, end = int(spans.start[place]), int(spans.end[place])
             text = texts[unit].as_py() or ""
             left = text[max(start - first, 0) : end - first if end >= 0 else None]
-            found[k] |= _folded(quote) in _folded(left)
+            found[k] |= folded(quote) in folded(left)
     return found
-
-
-def _folded(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).split())

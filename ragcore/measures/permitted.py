@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists, integers, plain
+from ragcore.lists import Lists, integers, own, plain
 from ragcore.threads import run_split
 from ragcore_kernels import shown as kernel
 from ragcore_kernels.layout import I64
@@ -26,17 +26,15 @@ def may_see(acl: Lists, held: Lists, offsets: I64, units: I64, threads: int = 1)
         not be seen.
     threads : to use.
     """
-    words, own = _words(acl), _words(held)
+    words, asking = _words(acl), _words(held)
     names = words.unique().drop_null()
-    codes = integers(pc.index_in(words, value_set=names), len(words))
-    ours = integers(pc.index_in(own, value_set=names), len(own), -2)
+    codes = own(integers(pc.index_in(words, value_set=names), len(words)))
+    ours = own(integers(pc.index_in(asking, value_set=names), len(asking), -2))
     public, out = (~acl.present).astype(np.int64), np.zeros(units.size, np.int64)
-    offsets, units = np.ascontiguousarray(offsets), np.ascontiguousarray(units)
+    offsets, units, lists, rows = (own(x) for x in (offsets, units, acl.offsets, held.offsets))
 
     def work(begin: int, end: int) -> None:
-        kernel.permitted(
-            begin, end, offsets, units, public, acl.offsets, codes, held.offsets, ours, out
-        )
+        kernel.permitted(begin, end, offsets, units, public, lists, codes, rows, ours, out)
 
     run_split(work, offsets.size - 1, threads)
     return out.astype(np.bool_)

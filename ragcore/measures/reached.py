@@ -14,8 +14,6 @@ from ragcore.threads import run_split
 from ragcore_kernels import coverage as kernel
 from ragcore_kernels.layout import F64, I64
 
-_SERIAL = 50_000  # rankings; below this a second thread costs more than it brings
-
 
 @dataclass
 class Items:
@@ -73,7 +71,7 @@ def places(inputs: Inputs, evidence: Evidence, key: str, lists: Lists, units: I6
                 evidence.units, lists.offsets, units, items.offsets, out,
             )  # fmt: skip
 
-        run_split(work, inputs.n, inputs.threads if inputs.n > _SERIAL else 1)
+        run_split(work, inputs.n, inputs.lanes)
         return out
 
     return inputs.once(f"places {key}", make)

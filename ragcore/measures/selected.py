@@ -20,8 +20,6 @@ LATER = ("fused", "merged", "reranked", "selected", "packed")
 AUDITS = {"dense_exact": "dense"}
 """Stages that only check another, where that is recorded too."""
 
-_SERIAL = 50_000  # rankings; below this a second thread costs more than it brings
-
 
 @dataclass
 class Shown:
@@ -157,7 +155,7 @@ def warn_of_narrow(inputs: Inputs) -> None:
 
 def in_parts(inputs: Inputs, work: Callable[[int, int], None]) -> None:
     """`work` over all rankings, in threads where there are many."""
-    run_split(work, inputs.n, inputs.threads if inputs.n > _SERIAL else 1)
+    run_split(work, inputs.n, inputs.lanes)
 
 
 def marks(inputs: Inputs, one: Shown, which: Any) -> Any:

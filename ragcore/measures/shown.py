@@ -13,7 +13,6 @@ from ragcore.measures.inputs import ERROR, LABEL, NO_COLUMN, NO_LABEL, NO_VERDIC
 from ragcore.verdicts import Cells
 from ragcore_kernels.layout import F64, I64
 
-SERIAL = 50_000  # rankings; below this a second thread costs more than it brings
 _REFUSED = schema.CONTEXT_STATES.index("budget_refused")
 _NONE_FOUND = schema.CONTEXT_STATES.index("no_evidence")
 

@@ -112,7 +112,9 @@ def unauthorised(inputs: Inputs) -> Check:
     asks, acl = inputs.case_lists("principals"), chunks.lists("acl")
 
     def flag(one: Shown) -> Any:
-        return known(one, inputs.shared.vocabulary) & ~may_see(acl, asks, one.offsets, one.units)
+        return known(one, inputs.shared.vocabulary) & ~may_see(
+            acl, asks, one.offsets, one.units, inputs.lanes
+        )
 
     return _of_units(inputs, name, title, flag, recorded(inputs) & asks.present)
 

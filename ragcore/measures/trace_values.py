@@ -15,7 +15,6 @@ from ragcore.measures.inputs import NO_VERDICT, Column, Inputs
 from ragcore.measures.shown import (
     ANSWER,
     CONTEXT,
-    SERIAL,
     answer_claims,
     column,
     counts_of,
@@ -54,7 +53,7 @@ def _sums(inputs: Inputs) -> tuple[I64, Any]:
                 begin, end, relevant.offsets, relevant.verdict, used.verdict, lengths, sums, codes
             )
 
-        run_split(work, inputs.n, inputs.threads if inputs.n > SERIAL else 1)
+        run_split(work, inputs.n, inputs.lanes)
         states = np.zeros(codes.shape, np.int8)
         for reason, state in STATE_OF.items():
             states[codes == reason] = state

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from ragcore.report.table import aligned, markdown, plain
+from ragcore.report.table import aligned, decimal, markdown, plain
 
 MOST_ROWS = 40
 """Rows of slices that are shown for an ef; the worst ones first. Machine formats have them all."""
@@ -42,8 +41,8 @@ def _slices(audit: Any, form: str) -> list[str]:
         others.sort(key=lambda row: (row.mean is None, row.mean or 0.0))
         for row in [every, *others[:MOST_ROWS]]:
             line = [] if recorded else [str(ef)]
-            line += [plain(row.slice), _value(row.mean), f"{row.hits}/{row.wanted}"]
-            line += [_value(row.low), _value(row.minimum), f"{row.n_below}/{row.n_queries}"]
+            line += [plain(row.slice), decimal(row.mean), f"{row.hits}/{row.wanted}"]
+            line += [decimal(row.low), decimal(row.minimum), f"{row.n_below}/{row.n_queries}"]
             line += [str(row.short_lists), str(row.not_findable)]
             line += ["-" if row.ties_at_k is None else str(row.ties_at_k)]
             speed = f"{row.queries_per_s:,.0f}" if row.queries_per_s is not None else ""
@@ -58,10 +57,10 @@ def _slices(audit: Any, form: str) -> list[str]:
 
 def _recalls(one: Any) -> str:
     at = f"ef {one.ef}: " if one.ef else ""
-    recalls = f"by id {_value(one.id)}, by distance {_value(one.distance)}"
+    recalls = f"by id {decimal(one.id)}, by distance {decimal(one.distance)}"
     return (
-        f"{at}recall@{one.k} {recalls}, of distinct vectors {_value(one.distinct)}; mean score gap "
-        f"{one.gap:.3g}; repeated ids {one.duplicates}"
+        f"{at}recall@{one.k} {recalls}, of distinct vectors {decimal(one.distinct)}; "
+        f"mean score gap {one.gap:.3g}; repeated ids {one.duplicates}"
     )
 
 
@@ -69,7 +68,7 @@ def _conclusion(k: int, audit: Any) -> list[str]:
     last = max(audit.efs)
     worst = audit.worst(last)
     at = "" if audit.efs == [0] else f" at ef {last}"
-    lines = [f"worst slice{at}: {plain(worst.slice)}, {_value(worst.mean)}"]
+    lines = [f"worst slice{at}: {plain(worst.slice)}, {decimal(worst.mean)}"]
     best = audit.smallest_ef
     if audit.efs == [0]:
         verdict = audit.verdict(0)
@@ -80,7 +79,7 @@ def _conclusion(k: int, audit: Any) -> list[str]:
         row = audit.worst(best)
         lines.append(
             f"verdict: pass; ef {best} is the smallest that holds {audit.target:.10g} in every "
-            f"slice (worst {plain(row.slice)}: {_value(row.mean)}, lower bound {_value(row.low)})"
+            f"slice (worst {plain(row.slice)}: {decimal(row.mean)}, lower bound {decimal(row.low)})"
         )
     return lines
 
@@ -104,17 +103,13 @@ def _rest(report: Any) -> list[str]:
 
 def _loss(loss: Any) -> str:
     one = loss.paired
-    text = f"{loss.measure} at ef {loss.ef}, k {loss.k}: exact {_value(one.before)}, HNSW "
-    text += f"{_value(one.after)}"
+    text = f"{loss.measure} at ef {loss.ef}, k {loss.k}: exact {decimal(one.before)}, HNSW "
+    text += f"{decimal(one.after)}"
     if one.delta is not None:
         text += f", difference {one.delta:+.4f}"
     if one.low is not None:
         text += f" [{one.low + 0.0:.4f}, {one.high + 0.0:.4f}] {one.method}"
     return f"{text}, n = {one.n}"
-
-
-def _value(value: float | None) -> str:
-    return "-" if value is None or math.isnan(value) else f"{value:.4f}"
 
 
 def _some(rows: Any) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ragcore.report.table import aligned, markdown, plain
+from ragcore.report.table import aligned, decimal, markdown, plain
 
 MOST_ROWS = 40
 """Rows of a section that are shown; machine formats have them all."""
@@ -73,7 +73,7 @@ def _coverage(found: Any) -> Section:
         low, high = one.bounds or (math.nan, math.nan)
         body.append(
             [one.relation, _run(one.run), f"{one.decided}/{one.n_items}", rungs, disputed,
-             str(one.below_rung), str(one.errors), _value(one.share_yes),
+             str(one.below_rung), str(one.errors), decimal(one.share_yes),
              f"[{low:.4f}, {high:.4f}]"]
         )  # fmt: skip
     return head, body
@@ -95,7 +95,7 @@ def _agreement(found: Any) -> Section:
         )
         body.append(
             [one.relation, plain(names), str(one.n_items), str(one.n_left_out),
-             *(_value(v) for v in (one.observed, one.kappa, one.alpha, one.ac1,
+             *(decimal(v) for v in (one.observed, one.kappa, one.alpha, one.ac1,
                                    one.weighted_kappa, one.ordinal_alpha)),
              shares, one.note]
         )  # fmt: skip
@@ -111,7 +111,7 @@ def _quality(found: Any) -> Section:
         shares = [_with_interval(s.value, s.low, s.high) for s in one.shares]
         body.append(
             [one.relation, plain(one.judge), one.level, one.positive, str(c.n), str(c.n_missing),
-             *(str(n) for n in (c.tp, c.fp, c.fn, c.tn)), *shares, _value(c.prevalence)]
+             *(str(n) for n in (c.tp, c.fp, c.fn, c.tn)), *shares, decimal(c.prevalence)]
         )  # fmt: skip
     return head, body
 
@@ -124,8 +124,8 @@ def _estimates(found: Any) -> Section:
         means = [_with_interval(m.mean, m.low, m.high) for m in one.means.values()]
         body.append(
             [one.relation, _run(one.run), plain(one.judge), str(one.n_labelled),
-             str(one.n_unlabelled), _value(one.judge_mean), *means,
-             _value(one.means["ppi++"].lam), one.warning]
+             str(one.n_unlabelled), decimal(one.judge_mean), *means,
+             decimal(one.means["ppi++"].lam), one.warning]
         )  # fmt: skip
     return head, body
 
@@ -141,8 +141,8 @@ def _sensitivity(found: Any) -> Section:
         p = "" if e.p_value is None else f"{e.p_value:.4f}"
         body.append(
             [one.relation, _run(one.run), plain(f"{one.before} / {one.after}"), str(one.n_items),
-             str(one.n_flips), which, str(one.n_open), _value(e.before), _value(e.after),
-             _value(e.delta), interval, p, str(e.n)]
+             str(one.n_flips), which, str(one.n_open), decimal(e.before), decimal(e.after),
+             decimal(e.delta), interval, p, str(e.n)]
         )  # fmt: skip
     return head, body
 
@@ -170,7 +170,7 @@ def _effects(found: Any) -> Section:
         p = "" if e.p_value is None else f"{e.p_value:.4f}"
         body.append(
             [plain(one.measure), plain(one.run), plain(f"{one.before} / {one.after}"),
-             _value(e.before), _value(e.after), _value(e.delta), interval, p, str(e.n),
+             decimal(e.before), decimal(e.after), decimal(e.delta), interval, p, str(e.n),
              str(e.unpaired)]
         )  # fmt: skip
     return head, body
@@ -192,9 +192,5 @@ def _without_empty(head: list[str], body: list[list[str]]) -> Section:
 
 def _with_interval(value: float, low: float | None, high: float | None) -> str:
     if low is None or high is None or math.isnan(low):
-        return _value(value)
+        return decimal(value)
     return f"{value:.4f} [{low:.4f}, {high:.4f}]"
-
-
-def _value(value: float | None) -> str:
-    return "-" if value is None or math.isnan(value) else f"{value:.4f}"

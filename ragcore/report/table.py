@@ -204,3 +204,8 @@ def markdown(head: list[str], body: list[list[str]]) -> list[str]:
     """Lines of a table in Markdown."""
     out = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     return out + ["| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in body]
+
+
+def decimal(value: float | None) -> str:
+    """A number at four places; a dash where there is none."""
+    return "-" if value is None or math.isnan(value) else f"{value:.4f}"

@@ -73,7 +73,26 @@ BARE = {"doc_id": "D", "chunk_id": "p", **ITEM}
 )  # fmt: skip
 def test_span_intact__only_inside_a_packed_span(tmp_path, item, packed, wanted):
     suite = suite_of(tmp_path / "s", {"a": [item]}, CHUNKS)
-    scores = score(run_of({"a": packed}), suite=suite, measures=["context.span_intact"])
+    both = ["context.span_intact", "survival.packed"]
+    scores = score(run_of({"a": packed}), suite=suite, measures=both)
+    assert [scores.value(name, "a") for name in both] == [wanted, wanted]
+
+
+@pytest.mark.parametrize(
+    ("item", "packed", "wanted"),
+    [
+        (BARE, unit("p", 0, 12), 1), (BARE, unit("p", 0, 11), 0), (BARE, unit("p", 0, 41), 1),
+        ({**BARE, "start": 7, "end": 12}, unit("p", 0, 12), 1),
+        ({**BARE, "start": 7, "end": 12}, unit("p", 0, 11), 0),
+        ({**BARE, "quote": "没有。"}, unit("p", 6, 12), 1),
+    ],
+)  # fmt: skip
+def test_span_intact__counts_in_the_text_of_the_language(tmp_path, item, packed, wanted):
+    chunks = [{**CHUNKS[0], "text_zh": "假期二十天。实习生没有。"}]
+    suite = suite_of(tmp_path / "s", {"a": [item]}, chunks, lang=["zh"])
+    scores = score(
+        run_of({"a": [packed]}, lang=["zh"]), suite=suite, measures=["context.span_intact"]
+    )
     assert scores.value("context.span_intact", "a") == wanted
 
 

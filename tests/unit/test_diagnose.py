@@ -78,6 +78,13 @@ WRONG = {
     ),
     "dropped": ("context", "F", {"context": []}, {}),
     "cut": ("context", "F", {"context": [{**CONTEXT, "end": 10}]}, {}),
+    "cut, and the label has no place": (
+        "context", "F", {"context": [{**CONTEXT, "end": 10}]}, labelled(start=None, end=None),
+    ),
+    "cut, and the quote is left": (
+        "context", "P", {"context": [{**CONTEXT, "end": 30}]},
+        labelled(start=None, end=None, quote="at most 750 yuan."),
+    ),
     "refused": ("context", "F", {"context": None, "context_state": "budget_refused"}, {}),
     "not recorded": ("context", "?", {"context": None}, {}),
     "a stretch without ends is the whole": (

@@ -160,9 +160,9 @@ MEASURES = {
 
 @pytest.mark.parametrize("seed", range(25))
 def test_measures__are_those_of_plain_python(tmp_path, monkeypatch, seed):
-    from ragcore.measures import selected
+    from ragcore.measures import inputs
 
-    monkeypatch.setattr(selected, "_SERIAL", 0)
+    monkeypatch.setattr(inputs, "SERIAL", 0)
     chunks, cases, traces, manifest = world(seed)
     folder = write_suite(tmp_path / "s", cases, chunks)
     run = run_of(traces, manifest)
