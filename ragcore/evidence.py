@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ragcore import schema
+from ragcore.errors import InputError
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists, coded, integers, lists_of, plain
 from ragcore.placing import (
@@ -141,20 +142,28 @@ class Evidence:
 
 
 def evidence_of(
-    cases: pa.Table, chunks: Chunks | None, vocabulary: Vocabulary, ratio: float = 1.0
-) -> Evidence | None:
+    cases: pa.Table, chunks: Chunks | None, vocabulary: Vocabulary, ratio: float = 1.0,
+    where: str = "cases",
+) -> Evidence | None:  # fmt: skip
     """The evidence of a suite; None if its cases have no such column.
 
     Parameters
     ----------
     ratio : share of an item's code points that a chunk must hold to contain it, where neither a
         quote nor a block decides.
+    where : their file, for messages.
+
+    Raises
+    ------
+    InputError
+        If an item has a role that the schema has not, or ends before it starts.
     """
     if "evidence" not in cases.column_names:
         return None
     lists = lists_of(cases["evidence"])
     n = len(lists.items)
-    role = np.maximum(coded(lists.field("role"), n, schema.ROLES), SUPPORTING)
+    role = _roles(lists, where)
+    _in_order(lists, where)
     needed, gone = lists.flags("required"), ~lists.flags("in_snapshot", True)
     low = np.iinfo(np.int64).min
     grade = lists.integers("relevance", low)
@@ -174,6 +183,31 @@ def evidence_of(
             langs = plain(cases["lang"]).to_pylist()
         _place(out, Layout(chunks), langs)
     return out
+
+
+def _roles(lists: Lists, where: str) -> I64:
+    """Roles as places in `schema.ROLES`; supporting where none is said."""
+    n = len(lists.items)
+    codes = coded(lists.field("role"), n, schema.ROLES)
+    if (codes == -2).any():
+        at = int(np.flatnonzero(codes == -2)[0])
+        raise InputError(
+            where, f"evidence with the role {lists.strings('role')[at]!r}",
+            f"one of {', '.join(schema.ROLES)}", row=int(lists.owners[at]) + 1,
+        )  # fmt: skip
+    return np.maximum(codes, SUPPORTING)
+
+
+def _in_order(lists: Lists, where: str) -> None:
+    """Refuse an item that ends before it starts."""
+    start, end = lists.integers("start"), lists.integers("end")
+    wrong = np.flatnonzero((start >= 0) & (end >= 0) & (end < start))
+    if wrong.size:
+        at = int(wrong[0])
+        raise InputError(
+            where, f"evidence from {start[at]} to {end[at]}", "a start that is not after the end",
+            "places are code points, the end exclusive", row=int(lists.owners[at]) + 1,
+        )  # fmt: skip
 
 
 def _by_id(lists: Lists, vocabulary: Vocabulary) -> tuple[I64, I64]:

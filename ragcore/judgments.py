@@ -17,9 +17,17 @@ from ragcore.formats import arrow
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists, flags, integers, joined, lists_of
 from ragcore.packed import COLUMN, checked, is_packed, verdict_codes
+from ragcore_kernels.layout import frozen
 
 _NEEDED = ("case_id", "relation", "verdict", "judge", "rung")
 _PACKED = ("case_id", "relation", COLUMN, "judge", "rung")
+
+
+_KINDS = {
+    **dict.fromkeys(("relation", "verdict", "rung"), np.int8),
+    **dict.fromkeys(("claim", "repeat"), np.int16),
+    **dict.fromkeys(("case", "judge", "run", "lang"), np.int32),
+}
 
 
 @dataclass
@@ -59,6 +67,11 @@ class Judgments:
     offsets: Any = None
     values: Any = None
     packed: Judgments | None = None
+
+    def __post_init__(self) -> None:
+        # One kind of array for the kernels, wherever it comes from: Arrow's memory is read-only.
+        for name, kind in _KINDS.items():
+            setattr(self, name, frozen(getattr(self, name), kind))
 
     def __len__(self) -> int:
         """How many rows: verdicts, or lists of them where they are packed."""
@@ -202,12 +215,12 @@ def _columns(where: list[tuple[int, str]], table: pa.Table) -> Judgments:
     def words(name: str) -> Any:
         if name not in table.column_names:
             names[name] = pa.array([], pa.string())
-            return _fixed(np.full(n, -1, np.int32))
+            return np.full(n, -1, np.int32)
         whole = _encoded(table[name])
         names[name] = whole.dictionary
         if whole.indices.null_count or whole.indices.type != pa.int32():
-            return _fixed(integers(whole.indices, n).astype(np.int32))
-        return _fixed(np.asarray(whole.indices))
+            return integers(whole.indices, n)
+        return np.asarray(whole.indices)
 
     def known(name: str, options: tuple[str, ...]) -> Any:
         found = words(name)
@@ -238,12 +251,6 @@ def _columns(where: list[tuple[int, str]], table: pa.Table) -> Judgments:
         lang, flags(whole("adjudicated"), n), evidence,
         {"case": names["case_id"], **{k: names[k] for k in ("judge", "run", "lang")}},
     )  # fmt: skip
-
-
-def _fixed(codes: Any) -> Any:
-    """The same, never written: as a view of Arrow memory is, which kernels compile for."""
-    codes.flags.writeable = False
-    return codes
 
 
 def as_sources(given: Any) -> Sequence[Any]:

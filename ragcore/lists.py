@@ -171,21 +171,21 @@ def integers(values: pa.Array | None, n: int, missing: int = -1) -> I64:
             wide = wide.cast(pa.int64())  # a narrow column need not have room for `missing`
         unsigned = missing < 0 and pa.types.is_unsigned_integer(wide.type)
         wide = wide.fill_null(0 if unsigned else missing)
-    return np.asarray(wide).astype(np.int64, copy=False)
+    return np.require(wide, np.int64, ("C", "W"))  # Arrow's own memory is another type to kernels
 
 
 def doubles(values: pa.Array | None, n: int) -> F64:
     """Numbers as float64, NaN where null."""
     if values is None or pa.types.is_null(values.type):
         return np.full(n, np.nan)
-    return np.asarray(values.cast(pa.float64()).fill_null(np.nan))
+    return np.require(values.cast(pa.float64()).fill_null(np.nan), np.float64, ("C", "W"))
 
 
 def flags(values: pa.Array | None, n: int, missing: bool = False) -> Any:
     """Booleans, `missing` where null."""
     if values is None or pa.types.is_null(values.type):
         return np.full(n, missing, np.bool_)
-    return np.asarray(values.fill_null(missing)).astype(np.bool_, copy=False)
+    return np.require(values.fill_null(missing), np.bool_, ("C", "W"))
 
 
 def coded(values: pa.Array | None, n: int, names: tuple[str, ...]) -> I64:

@@ -203,7 +203,8 @@ def mtrag(data: Path, folder: Path) -> tuple[Path, dict[str, pa.Table]]:
 def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, pa.Table]:
     """SciFact's 300 test claims: BM25's best `depth` abstracts as context, labels as verdicts.
 
-    A claim is its own reference claim; SUPPORT is a `yes`, CONTRADICT a `contradicts`.
+    A claim is its own reference claim; SUPPORT is a `yes`, CONTRADICT a `contradicts`. An abstract
+    that the annotators did not mark says neither, by the collection's rule: `no`.
     """
     questions = pl.read_parquet(data / "scifact" / "queries.parquet").filter(
         pl.col("split") == "test"
@@ -230,6 +231,12 @@ def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, 
     rows = [
         {"case_id": str(key[0]), "context": [{"id": one} for one in part["doc_id"]]}
         for key, part in ranked.sort("rank").group_by("query_id", maintain_order=True)
+    ]  # fmt: skip
+    marked = {(one["case_id"], one["evidence"][0]) for one in verdicts}
+    verdicts += [
+        {"case_id": row["case_id"], "claim": 0, "relation": "chunk_entails_reference",
+         "evidence": [item["id"]], "verdict": "no", "judge": "not marked", "rung": "rule"}
+        for row in rows for item in row["context"] if (row["case_id"], item["id"]) not in marked
     ]  # fmt: skip
     return made, run(rows, "context"), judgments(verdicts)
 

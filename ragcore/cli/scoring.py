@@ -176,6 +176,7 @@ def _score(
     else:
         table = scores.rows(columns, level, known)
     _warn(scores)
+    _expected(scores)
     emit(table, form, output, level)
     click.echo(policy(scores), err=True)
     _finish(results, form, output)
@@ -304,6 +305,18 @@ def _warn(scores: Any) -> None:
             click.echo(f"warning: {label}{sentence}", err=True)
         if sentence := repeats(run):
             click.echo(f"note: {label}{sentence}", err=True)
+
+
+def _expected(scores: Any) -> None:
+    """Say how values stand to those that the suite expects; only what differs is named."""
+    from ragcore.expectations import SAME, expectations
+
+    found = expectations(scores)
+    for one in found:
+        if one.status != SAME:
+            click.echo(f"warning: {one.sentence()}", err=True)
+    if same := sum(one.status == SAME for one in found):
+        click.echo(f"note: {same} of {len(found)} values as the suite expects them", err=True)
 
 
 def _finish(results: list[Any], form: str, output: Path | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragcore.measures.citation_support import DEFINITIONS as SUPPORT
-from ragcore.measures.definitions import Definition
+from ragcore.measures.definitions import Definition, directed
 
 _PAIR = "per case, then the mean over cases with something to check"
 _BEFORE = "citations that failed no stage before and could be checked"
@@ -70,4 +70,8 @@ FAULTS = (
            "partial support is not counted; a claim without citations is not either"),
 )  # fmt: skip
 
-DEFINITIONS: tuple[Definition, ...] = (*STAGES, *FAULTS, *SUPPORT)
+DEFINITIONS: tuple[Definition, ...] = directed(
+    (*STAGES, *FAULTS, *SUPPORT),
+    less=("citation.fabricated", "citation.dangling", "citation.laundering"),
+    neither=("citation.emitted", "citation.documents"),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ragcore.measures import grounded, nuggets
-from ragcore.measures.definitions import Definition
+from ragcore.measures.definitions import Definition, directed
 
 ANSWER, REFERENCE, SHOWN = "run.claims", "cases.claims", "run.context"
 _PARITY = {"zero_division": "na"}
@@ -116,4 +116,9 @@ USE = (
     ),
 )  # fmt: skip
 
-DEFINITIONS = (*OVERALL, *USE, *grounded.DEFINITIONS, *nuggets.DEFINITIONS)
+DEFINITIONS = directed(
+    (*OVERALL, *USE, *grounded.DEFINITIONS, *nuggets.DEFINITIONS),
+    less=("hallucination", "noise.relevant", "noise.irrelevant", "claims.contradicted",
+          "claims.unsupported", "claims.unsupported_high_stakes"),
+    neither=("self_knowledge",),
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragcore.measures.definitions import Definition
+from ragcore.measures.definitions import Definition, directed
 
 _CASES = "per case, then the mean over cases with something required"
 _REQUIRED = ("context", "evidence.required")
@@ -119,4 +119,6 @@ TRACE = (
     ),
 )  # fmt: skip
 
-DEFINITIONS = (*PACKED, *USEFUL, *TRACE)
+DEFINITIONS = directed(
+    (*PACKED, *USEFUL, *TRACE), less=("context.packing_loss",), neither=("context.tokens",)
+)

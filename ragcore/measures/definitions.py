@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -81,3 +81,19 @@ class Measure:
     def layered(self) -> bool:
         """Whether it reads columns of the trace, rather than the hits of a ranking."""
         return self.definition.layer != "ranked" and self.definition.name != "retrieval.coverage"
+
+
+def directed(
+    definitions: tuple[Definition, ...], less: tuple[str, ...] = (), neither: tuple[str, ...] = ()
+) -> tuple[Definition, ...]:
+    """The same definitions, with `better` for those of which less is, or neither.
+
+    Raises
+    ------
+    ValueError
+        If there is no definition of such a name.
+    """
+    given = {**dict.fromkeys(less, "less"), **dict.fromkeys(neither, "neither")}
+    if unknown := given.keys() - {one.name for one in definitions}:
+        raise ValueError(f"no definition of {', '.join(sorted(unknown))}")
+    return tuple(replace(one, better=given.get(one.name, one.better)) for one in definitions)

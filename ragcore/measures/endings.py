@@ -62,6 +62,10 @@ def ending(inputs: Inputs, column: str = "final") -> Ending | None:
         invalid = codes == -2
         if invalid.any():
             inputs.counts[f"{column} states that are none of the five"] = int(invalid.sum())
+            word = found[int(np.flatnonzero(invalid)[0])].as_py()
+            inputs.warnings.append(
+                f"{int(invalid.sum())} {column} states are none of the five, such as {word!r}"
+            )
         return Ending(np.maximum(codes, -1), invalid)
 
     return inputs.once(f"ending {column}", make)

@@ -16,7 +16,7 @@ from ragcore.measures.answer_text_values import answers
 from ragcore.measures.definitions import Measure
 from ragcore.measures.endings import INVALID, ending
 from ragcore.measures.inputs import ERROR, NO_COLUMN, NO_LABEL, NO_VERDICT, Column, Inputs, missing
-from ragcore.measures.outcome_values import end_to_end
+from ragcore.measures.outcome_values import against
 from ragcore.measures.prohibited import prohibited_claims, prohibited_effects
 from ragcore.measures.reached import items_of, shares
 from ragcore_kernels.layout import I64
@@ -119,7 +119,7 @@ def _prohibited(inputs: Inputs, found: I64, recorded: Any, rate: bool) -> Column
 
 def three(inputs: Inputs, measure: Measure, which: str) -> Column:
     """Accurate, missing or incorrect; or the first less the last."""
-    end, whole = ending(inputs), end_to_end(inputs, measure)
+    end, whole = ending(inputs), against(inputs, "final")
     if end is None:
         return missing(inputs, NO_COLUMN)
     silent = end.abstained | inputs.absent

@@ -117,7 +117,8 @@ class Shared:
 
         assert self.suite is not None
         ratio = ratio_of(self.suite.settings, str(self.suite.path / "suite.toml"))
-        return evidence_of(self.cases, self.chunks, self.vocabulary, ratio)
+        where = str(self.suite.path / "cases.arrow") if self.suite is not None else "cases"
+        return evidence_of(self.cases, self.chunks, self.vocabulary, ratio, where)
 
 
 @dataclass
@@ -227,8 +228,22 @@ class Inputs:
         return self.shared.vocabulary.codes(found, len(lists.items))
 
     def trace_coded(self, name: str, names: tuple[str, ...]) -> I64:
-        """A text column of the run as places in `names`: -1 for null, -2 for another word."""
-        return coded(self.trace(name), self.n, names)
+        """A text column of the run as places in `names`: -1 for null, -2 for another word.
+
+        Other words are counted and named.
+        """
+
+        def make() -> I64:
+            found = self.trace(name)
+            codes = coded(found, self.n, names)
+            odd = np.flatnonzero(codes == -2)
+            if odd.size and found is not None:
+                what = f"{name} that is none of {', '.join(names)}"
+                self.counts[what] = odd.size
+                self.warnings.append(f"{odd.size} x {what}: {found[int(odd[0])].as_py()!r}")
+            return codes
+
+        return self.once(f"coded {name}", make)
 
     def case_coded(self, name: str, names: tuple[str, ...]) -> I64:
         """A text column of the cases as places in `names`: -1 for null, -2 for another word."""

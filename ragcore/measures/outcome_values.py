@@ -62,7 +62,8 @@ def outcome(inputs: Inputs, column: str) -> tuple[Any, Any] | None:
     return right, np.asarray(state.is_valid()) | inputs.absent
 
 
-def _against(inputs: Inputs, column: str) -> Column:
+def against(inputs: Inputs, column: str) -> Column:
+    """State and value of a trace against its case's; what is answered need not be supported."""
     found = outcome(inputs, column)
     if found is None:
         return missing(inputs, NO_COLUMN)
@@ -106,7 +107,7 @@ def fully_supported(inputs: Inputs) -> Any:
 
 def end_to_end(inputs: Inputs, measure: Measure) -> Column:
     """State and value after the support gate; what is answered must be supported as well."""
-    found = _against(inputs, "final")
+    found = against(inputs, "final")
     if not support.can_be_checked(inputs):
         inputs.warnings.append(UNSUPPORTED)
         return found
@@ -123,12 +124,12 @@ def end_to_end(inputs: Inputs, measure: Measure) -> Column:
 
 def task(inputs: Inputs, measure: Measure) -> Column:
     """State and value of the proposal, before the gate."""
-    return _against(inputs, "proposed")
+    return against(inputs, "proposed")
 
 
 def abstained(inputs: Inputs, measure: Measure) -> Column:
     """Abstentions among the cases that are to be abstained from."""
-    found = _against(inputs, "final")
+    found = against(inputs, "final")
     state, wanted = said(inputs, "final"), inputs.case("expected_state")
     if state is None or wanted is None:
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragcore.measures import eligibility, survival
-from ragcore.measures.definitions import Definition
+from ragcore.measures.definitions import Definition, directed
 
 _NEEDS = ("ranked", "evidence.required")
 
@@ -18,7 +18,7 @@ def _level(name: str, level: str, question: str, limit: str, over: str = "") -> 
     )  # fmt: skip
 
 
-DEFINITIONS = (
+_ALL = (
     Definition(
         name="retrieval.coverage",
         layer="retrieval",
@@ -123,4 +123,12 @@ DEFINITIONS = (
     ),
     *eligibility.DEFINITIONS,
     *survival.DEFINITIONS,
+)  # fmt: skip
+
+DEFINITIONS = directed(
+    _ALL,
+    less=("retrieval.overcredit", "retrieval.ahead", "retrieval.displaced", "forbidden.rate",
+          "forbidden.count", "deleted.count"),
+    neither=("retrieval.no_result", "retrieval.source_concentration", "overlap.jaccard",
+             "overlap.share", "overlap.rbo"),
 )  # fmt: skip

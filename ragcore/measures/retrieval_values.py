@@ -102,7 +102,8 @@ def no_result(inputs: Inputs, measure: Measure) -> Column:
     one = final(inputs)
     if one is None:
         return missing(inputs, NO_COLUMN)
-    states = np.where(one.present, np.int8(schema.OK), inputs.states(one.present))
+    known = one.present | inputs.absent  # a case that the run lacks found nothing
+    states = np.where(known, np.int8(schema.OK), inputs.states(known))
     empty = (one.lists.counts == 0).astype(np.float64)
     return Column(empty, np.ones(inputs.n), states)
 

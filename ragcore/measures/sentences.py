@@ -29,7 +29,7 @@ from ragcore.verdicts import STATE_OF
 from ragcore_kernels import support as kernels
 from ragcore_kernels import verdicts as kernel
 from ragcore_kernels.citations import NO, YES
-from ragcore_kernels.layout import F64, I64
+from ragcore_kernels.layout import F64, I64, frozen
 
 _WHOLE = "citation-of-whole-answer"
 
@@ -194,8 +194,9 @@ def _alce(inputs: Inputs, official: bool) -> Alce:
     counts = np.zeros((n, kernels.ALCE_COUNTS), np.int64)
     unknown = np.zeros((n, 2, kernels.UNKNOWNS), np.int64)
     kernels.alce(
-        0, n, answers.astype(np.int64), offsets.astype(np.int64), _codes(joint), own, others,
-        int(official), counts, unknown, np.zeros(of.size, np.int8),
+        0, n, frozen(answers, np.int64), frozen(offsets, np.int64), frozen(_codes(joint), np.int8),
+        frozen(own, np.int8), frozen(others, np.int8), int(official), counts, unknown,
+        np.zeros(of.size, np.int8),
     )  # fmt: skip
     stray = np.bincount(given.owner[lost & ~placed], minlength=n).astype(np.float64)
     several = (joint[sentence] == kernel.YES) & (found.sets.sizes[sentence] > 1)

@@ -118,3 +118,71 @@ def test_qasper__answer_and_evidence_f1_are_the_collections_own(shared_data, tmp
     assert counts["qasper: questions without a predicted answer"] == 1
     assert counts["qasper: questions with no evidence on either side, each 1"] >= empty > 0
     assert counts["qasper: questions whose evidence became empty without figures"] > 0
+
+
+def test_nomiracl__errs_and_hallucinates_as_published(nomiracl):
+    suite, runs = nomiracl
+    names = ["nomiracl.error", "nomiracl.hallucination", "nomiracl.invalid"]
+    scores = ragcore.score(list(runs.values()), names=list(runs), suite=suite, measures=names)
+    published_ = {"gpt-4-azure": (11, 109, 0), "gpt-3.5-turbo-azure": (11, 141, 0)}
+    for name, (error, hallucination, invalid) in published_.items():
+        assert cells(scores, "nomiracl.error", name)[:2] == (error, 250)
+        assert cells(scores, "nomiracl.hallucination", name)[:2] == (hallucination, 250)
+        assert cells(scores, "nomiracl.invalid", name)[:2] == (invalid, 500)
+    for name, run in runs.items():
+        states = {r["case_id"]: r["proposed"]["state"] for r in run.to_pylist()}
+        said = {half: [s for c, s in states.items() if c[:5] == f"zh:{half}:"] for half in "rn"}
+        assert cells(scores, "nomiracl.error", name)[:2] == (said["r"].count("abstain"), 250)
+        assert cells(scores, "nomiracl.hallucination", name)[:2] == (said["n"].count("answer"), 250)
+        assert cells(scores, "nomiracl.invalid", name)[0] == list(states.values()).count(None)
+
+
+# --- ExpertQA: experts' labels of claims
+
+
+def test_expertqa__claims_by_the_experts_labels(shared_data, tmp_path):
+    suite, run, given = published.expertqa(shared_data, tmp_path)
+    names = ["claims.precision", "citation.presence", "micro(claims.precision)"]
+    scores = ragcore.score(run, suite=suite, judgments=given, measures=names)
+    labels = pl.read_parquet(shared_data / "expertqa" / "claims.parquet")
+    right = pl.col("correctness").is_in(["Definitely correct", "Probably correct"])
+    settled = ~pl.col("correctness").is_null() & (pl.col("correctness") != "Unsure")
+    whole = labels.group_by("answer_id").agg(
+        right.sum().alias("right"), pl.len().alias("n"), settled.all().alias("settled"),
+        (pl.col("cited").list.len() > 0).sum().alias("cited"),
+    )  # fmt: skip
+    told = whole.filter("settled")
+    ok, counts = cells(scores, "claims.precision")[0], cells(scores, "claims.precision")[2]
+    assert ok == pytest.approx((told["right"] / told["n"]).sum())
+    assert counts["ok"] == len(told)
+    unsure = labels.filter(pl.col("correctness") == "Unsure")["answer_id"].n_unique()
+    assert counts["disputed"] == unsure  # an expert who is unsure leaves it open
+    pooled = cells(scores, "micro(claims.precision)")
+    assert pooled[:2] == (told["right"].sum(), told["n"].sum())
+    presence = cells(scores, "citation.presence")
+    assert presence[0] == pytest.approx((whole["cited"] / whole["n"]).sum())
+    fields = {row["slice"]: row for row in scores.rows(by=["field"])
+              if row["measure"] == "claims.precision"}  # fmt: skip
+    assert sum(row["n_cases"] for name, row in fields.items() if name != "all") == 479
+
+
+# --- SciFact: what the abstracts say of 300 claims
+
+
+def test_scifact__recall_of_the_context_counts_supporting_abstracts(shared_data, tmp_path):
+    suite, run, given = published.scifact(shared_data, tmp_path)
+    labels = pl.read_parquet(shared_data / "scifact" / "claims.parquet")
+    pairs = {kind: set(labels.filter(pl.col("label") == kind).select("query_id", "doc_id").rows())
+             for kind in ("SUPPORT", "CONTRADICT")}  # fmt: skip
+    shown = {row["case_id"]: [item["id"] for item in row["context"]] for row in run.to_pylist()}
+    names = ["claims.context_recall", "context.precision"]
+    scores = ragcore.score(run, suite=suite, judgments=given, measures=names)
+    hits = {case: [(case, one) in pairs["SUPPORT"] for one in ids] for case, ids in shown.items()}
+    assert scores.per_case(names[0]) == {case: float(any(own)) for case, own in hits.items()}
+    assert scores.per_case(names[1]) == {case: sum(own) / 10 for case, own in hits.items()}
+    assert cells(scores, names[0])[1:] == (300, {"ok": 300})
+    # A contradicting abstract entails nothing, however well it was found.
+    against = [case for case, ids in shown.items()
+               if any((case, one) in pairs["CONTRADICT"] for one in ids)]  # fmt: skip
+    assert against
+    assert all(scores.value(names[0], case) == float(any(hits[case])) for case in against)

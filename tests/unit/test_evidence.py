@@ -279,3 +279,16 @@ def test_quotes__that_chunks_were_cut_through_are_not_stale():
     shared = [{"chunk_id": "a", "doc_id": "d", "text": "one two three"},
               {"chunk_id": "b", "doc_id": "d", "text": "three four"}]  # fmt: skip
     assert chunks_of({"doc_id": "d", "quote": "two three four"}, shared) == ([], BY_QUOTE, [])
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({"doc_id": "d", "role": "supportive"}, "role 'supportive'; expected one of supporting"),
+        ({"doc_id": "d", "start": 9, "end": 4}, "evidence from 9 to 4"),
+    ],
+)
+def test_labels__that_say_nothing_sound_are_refused(item, words):
+    cases = pa.table({"case_id": ["a", "b"], "evidence": [[], [item]]})
+    with pytest.raises(InputError, match=f"cases row 2: .*{words}"):
+        evidence_of(cases, None, Vocabulary(None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+import published
 import tables
 from ragcore import score
 
@@ -81,3 +82,51 @@ def test_outcomes__without_expected_values_the_state_decides(suite, tmp_path):
                       "evidence": [tables.evidence(("d", 1))]})  # fmt: skip
     only = tables.write_suite(tmp_path / "o", cases)
     assert score(run_of("final"), suite=only, measures=NAMES).mean("end_to_end") == 1.0
+
+
+UNITS = [{"chunk_id": "u", "doc_id": "u", "text": "Rooms cost 7 yuan. Breakfast is free."}]
+QUOTE = "Rooms cost 7 yuan."
+
+
+def judged(tmp_path, text, verdicts=(), toml="", **citation):
+    """End to end of one answer that cites the unit `u`, whose label is its first sentence."""
+    end = len(QUOTE)
+    item = {"doc_id": "u", "chunk_id": "u", "quote": QUOTE, "start": 0, "end": end,
+            "required": True, "relevance": 1}  # fmt: skip
+    folder = published.suite(
+        tmp_path / "s", [{"case_id": "q", "expected_state": "answer", "evidence": [item]}],
+        "expected_state", "evidence", chunks=UNITS,
+    )  # fmt: skip
+    (folder / "suite.toml").write_text(f'name = "s"\n{toml}\n', encoding="utf-8")
+    cited = {"claim": 0, "id": "u", "start": 0, "end": end, "quote": QUOTE} | citation
+    row = {"case_id": "q", "final": {"state": "answer", "text": text}, "citations": [cited],
+           "claims": [{"text": text, "sentence": 0, "factual": True}],
+           "context": [{"id": "u"}]}  # fmt: skip
+    run = published.run([row], "final", "citations", "claims", "context")
+    rows = [{"case_id": "q", "relation": "cites", "claim": 0, "evidence": ["u"], "verdict": word,
+             "judge": "j", "rung": "model"} for word in verdicts]  # fmt: skip
+    given = published.judgments(rows) if rows else None
+    scores = score(run, suite=folder, measures=["end_to_end"], judgments=given)
+    return got(scores, "end_to_end", "q")
+
+
+@pytest.mark.parametrize(
+    ("text", "verdicts", "toml", "citation", "expected"),
+    [
+        (QUOTE, (), "", {}, 1.0),
+        ("A room is seven yuan.", (), "", {}, "missing"),  # a paraphrase that nobody judged
+        ("A room is seven yuan.", ("yes",), "", {}, 1.0),
+        ("A room is ten yuan.", ("no",), "", {}, 0.0),
+        ("A room is seven yuan.", (), "extractive = true", {}, 0.0),
+        (QUOTE, (), "", {"id": "nowhere"}, 0.0),
+        (QUOTE, (), "", {"quote": "Rooms cost 8 yuan."}, 0.0),
+        ("A room is seven yuan.", ("yes",), "", {"quote": "Rooms cost 8 yuan."}, 0.0),
+        ("Breakfast is free.", (), "", {"start": 19, "end": 37, "quote": "Breakfast is free."},
+         "missing"),
+        ("A room is seven yuan.", ("error",), "", {}, "missing"),
+    ],
+)  # fmt: skip
+def test_support__is_settled_by_verdicts_then_by_words(
+    tmp_path, text, verdicts, toml, citation, expected
+):
+    assert judged(tmp_path, text, verdicts, toml, **citation) == expected

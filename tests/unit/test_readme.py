@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from conformance.shapes import cli, python
+import pytest
+
+import printed
+from conformance.shapes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_readme__comparison_is_what_is_printed() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    (block,) = re.findall(r"```\n\$ ragcore (compare .*?)\n(.*?)\n```", text, re.DOTALL)
-    done = cli(*block[0].split(), cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.rstrip("\n").splitlines() == block[1].splitlines()
+@pytest.mark.parametrize("example", printed.examples(ROOT / "README.md"), ids=lambda e: e.name)
+def test_readme__example_is_what_is_printed(example: printed.Example) -> None:
+    assert example.now() == example.lines
+
+
+def test_readme__has_an_example_of_each_of_the_main_commands() -> None:
+    found = {one.command.split()[0] for one in printed.examples(ROOT / "README.md")}
+    assert {"score", "diagnose", "compare"} <= found
 
 
 def test_readme__of_the_kernels_runs(tmp_path: Path) -> None:
