@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ragcore.errors import InputError
 from ragcore.formats.compute import pc
-from ragcore.lists import Lists, integers, plain
+from ragcore.lists import Lists, integers, own, plain
 from ragcore.quotes import folded
 from ragcore.units import Chunks
 from ragcore_kernels import stretches as kernel
@@ -184,10 +184,10 @@ def wanted_of(lists: Lists, layout: Layout, langs: list[str | None]) -> Wanted:
     texts: list[str | None] = [None] * n
     if quotes is not None and not pa.types.is_null(quotes.type):
         texts = [folded(q) or None if q is not None else None for q in plain(quotes).to_pylist()]
-    own = [langs[row] for row in lists.owners.tolist()]
+    langs_of = [langs[row] for row in lists.owners.tolist()]
     return Wanted(
         document, named, home, says, version.astype(np.int64), lists.integers("block"),
-        lists.integers("page"), lists.integers("start"), lists.integers("end"), texts, own,
+        lists.integers("page"), lists.integers("start"), lists.integers("end"), texts, langs_of,
     )  # fmt: skip
 
 
