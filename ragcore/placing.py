@@ -214,12 +214,10 @@ def meeting(
     document = np.where(which, wanted.home, -1).astype(np.int64)
     only = np.where(wanted.document < 0, wanted.named, -1).astype(np.int64)
     ends = np.zeros(n + 1, np.int64)
-    given = [
-        own(x) for x in (
-            document, only, wanted.version, low, high, need, layout.offsets, layout.rows,
-            layout.versions, lows, highs,
-        )
-    ]  # fmt: skip
+    given = (
+        document, only, wanted.version, own(low), own(high), need, layout.offsets, layout.rows,
+        layout.versions, lows, highs,
+    )  # fmt: skip
     kernel.meeting(0, n, *given, ends, np.zeros(0, np.int64))
     np.cumsum(ends, out=ends)
     out = np.zeros(int(ends[-1]), np.int64)

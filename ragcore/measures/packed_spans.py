@@ -76,9 +76,12 @@ def _documents(inputs: Inputs, chunks: Chunks) -> I64:
 
 def _by_language(inputs: Inputs, chunks: Chunks) -> Iterator[tuple[Any, I64, I64]]:
     """Rankings of one language, and start and end of every chunk in its texts; -1 for unknown."""
+    known = {name[5:] for name in chunks.table.column_names if name.startswith("text_")}
+    if not known:  # no need to look at the language of a million rankings
+        yield np.ones(inputs.n, np.bool_), *_main(chunks)
+        return
     langs = np.array([lang or "" for lang in inputs.langs], object)
-    others = [lang for lang in dict.fromkeys(langs.tolist())
-              if lang and f"text_{lang}" in chunks.table.column_names]  # fmt: skip
+    others = [lang for lang in dict.fromkeys(langs.tolist()) if lang in known]
     yield ~np.isin(langs, others), *_main(chunks)
     if others:
         evidence = inputs.evidence
@@ -109,13 +112,13 @@ def intact_items(inputs: Inputs, evidence: Evidence) -> Any:
         context, spans, items = shown_of(inputs), packed_spans(inputs), items_of(inputs, evidence)
         ids = evidence.lists.field("doc_id")
         documents = inputs.shared.vocabulary.codes(ids, len(evidence.lists.items))
-        places = [own(x) for x in (documents, evidence.start, evidence.end)]
+        first, last = own(evidence.start), own(evidence.end)
         out = np.zeros(int(items.offsets[-1]), np.int8)
 
         def work(begin: int, end: int) -> None:
             kernel.intact(
                 begin, end, inputs.label_of, evidence.offsets, evidence.covers, evidence.units,
-                *places, context.offsets, context.units,
+                documents, first, last, context.offsets, context.units,
                 spans.document, spans.start, spans.end, spans.whole, items.offsets, out,
             )  # fmt: skip
 
