@@ -7,6 +7,7 @@ that a share can be summed and pooled exactly; 0/0 is `na` and never 0 nor 1.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
@@ -130,6 +131,37 @@ def contains(text: str, references: References, lang: str | None = None) -> bool
         if _stands_in(normal.tokens(each, lang, parted=True), parted):
             return True
     return False
+
+
+_NEITHER = re.compile(r"[^a-z0-9]+")
+
+
+class Contained:
+    """Which of some strings texts contain, as `contains` says, for many texts.
+
+    A text in ASCII that lacks the letters of a token is not parted into tokens itself.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[str, str | None], list[str]] = {}
+
+    def __call__(self, text: str, strings: Sequence[str], lang: str | None = None) -> list[str]:
+        """Those of `strings` that `text` contains."""
+        bare = _NEITHER.sub("", text.lower()) if text.isascii() else None
+        return [
+            one for one in strings
+            if (bare is None or all(key in bare for key in self._of(one, lang)))
+            and contains(text, [one], lang)
+        ]  # fmt: skip
+
+    def _of(self, one: str, lang: str | None) -> list[str]:
+        """Letters and digits of each token, which stand in whatever contains it."""
+        found = self._keys.get((one, lang))
+        if found is None:
+            words = normal.tokens(one, lang, parted=True)
+            found = [_NEITHER.sub("", word) for word in words if word.isascii()]
+            self._keys[one, lang] = found
+        return found
 
 
 # --- many predictions

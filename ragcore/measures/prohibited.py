@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragcore.answers.matching import contains
+from ragcore.answers.matching import Contained
 from ragcore.formats.compute import pc
 from ragcore.lists import integers
 from ragcore.measures.answer_text_values import answers, lists_at, picked
@@ -63,7 +63,7 @@ def prohibited_claims(inputs: Inputs) -> Found:
 
 def _claims(inputs: Inputs) -> Found:
     said, found = answers(inputs), dict[int, list[str]]()
-    counts = np.zeros(inputs.n, np.int64)
+    counts, contained = np.zeros(inputs.n, np.int64), Contained()
     if said is None:
         return Found(counts, found)
     banned, langs = inputs.case_lists("prohibited"), inputs.langs
@@ -72,7 +72,7 @@ def _claims(inputs: Inputs) -> Found:
     for row, text, words in zip(
         rows.tolist(), picked(said.texts, rows), lists_at(banned, rows), strict=True
     ):
-        hit = sorted(w for w in set(words) if w and contains(text, [w], langs[row]))
+        hit = contained(text, sorted({word for word in words if word}), langs[row])
         if hit:
             counts[row], found[row] = len(hit), hit
     return Found(counts, found)

@@ -271,3 +271,13 @@ def test_batches__refuse_what_does_not_pair():
         matching.exact_batch(["x"], [["x"], ["y"]])
     with pytest.raises(UsageError, match="references are one string"):
         matching.best_batch(["x"], ["xyz"])
+
+
+@given(texts, st.lists(texts, max_size=4), st.sampled_from([None, "en", "zh"]))
+def test_contained__is_contains_one_by_one(text, strings, lang):
+    strings = [*strings, text[1:4], text.upper(), "costs 1,500"]
+    many = matching.Contained()
+    for one in (text, f"It Costs 1500! {text}", text.encode("ascii", "ignore").decode()):
+        wanted = [each for each in strings if matching.contains(one, [each], lang)]
+        assert many(one, strings, lang) == wanted
+        assert many(one, strings, lang) == wanted
