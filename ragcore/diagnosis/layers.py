@@ -16,11 +16,12 @@ from ragcore.diagnosis import phrasing
 from ragcore.diagnosis.corpus import HELD, LOST
 from ragcore.diagnosis.facts import WHOLE, Facts
 from ragcore.diagnosis.judged import NO, OPEN, UNJUDGED, YES, Judged
+from ragcore.evidence import CONFLICTING
 from ragcore.formats.compute import pc
 from ragcore.lists import Lists
-from ragcore.measures.chain import chain_of
 from ragcore.measures.citation_checks import faults
 from ragcore.measures.cited import cited as emitted
+from ragcore.measures.selected import Shown, marks
 from ragcore.measures.surfaced import forbidden, unauthorised
 from ragcore_kernels.citations import NO as NOT_SHOWN
 
@@ -188,15 +189,17 @@ def _citation(facts: Facts, judged: Judged) -> Any:
 
 
 def _beside(facts: Facts, cited: Lists) -> Any:
-    """(n_citations,) bool: whether no labelled span that supports lies inside what is cited.
+    """(n_citations,) bool: whether the cited unit contains no item labelled as supporting.
 
-    Where nothing at all is labelled, anything may be cited.
+    Both sides of a labelled conflict count; where nothing at all is labelled, any unit does. What
+    lies inside the cited span is the question of `measures.chain`.
     """
     if facts.evidence is None:
         return np.zeros(len(cited.items), np.bool_)
     labelled = np.bincount(facts.owner, minlength=facts.n) > 0
-    inside = chain_of(facts.inputs).stages["span_inside"]
-    return (inside == NOT_SHOWN) & labelled[cited.owners]
+    one = Shown(cited, emitted(facts.inputs).unit, "cited")
+    serves = marks(facts.inputs, one, facts.evidence.role <= CONFLICTING)
+    return ~serves & labelled[cited.owners]
 
 
 def _uncited(claims: Lists, cited: Lists) -> Any:
