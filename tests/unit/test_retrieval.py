@@ -349,7 +349,7 @@ def test_traces__that_failed_or_are_absent(tmp_path):
     names = ["retrieval.opportunity", "retrieval.no_result", "survival.selected"]
     scores = score(run, suite=folder, measures=names)
     assert [outcome(scores, n, "failed") for n in names] == ["failed"] * 3
-    assert [outcome(scores, n, "absent") for n in names] == [0.0, "missing", 0.0]
+    assert [outcome(scores, n, "absent") for n in names] == [0.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize("bad", [
