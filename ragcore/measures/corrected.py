@@ -26,7 +26,7 @@ def labels_and_judge(inputs: Inputs, measure: Measure) -> tuple[Verdicts, Verdic
     Raises
     ------
     UsageError
-        If the rung is unknown, or several judges are below it and none is named.
+        If the rung is unknown.
     """
     given, against = inputs.shared.judgments, measure.params["against"]
     if against not in schema.RUNGS:
@@ -35,9 +35,17 @@ def labels_and_judge(inputs: Inputs, measure: Measure) -> tuple[Verdicts, Verdic
     if given is None:
         return None
     least = schema.RUNGS.index(against)
-    name = str(measure.params["judge"]) or _only(given, least, measure)
+    name = str(measure.params["judge"])
     if not name:
-        return None
+        below = _below(given, least, measure)
+        if len(below) > 1:
+            inputs.warnings.append(
+                f"{measure.text} is missing: {len(below)} judges below the rung {against} "
+                f"({', '.join(below[:5])}): say judge=NAME"
+            )
+        if len(below) != 1:
+            return None
+        name = below[0]
     match = replace(inputs.match, needed=np.zeros(inputs.n, np.int8))
 
     def people(one: Judgments) -> Any:
@@ -53,8 +61,8 @@ def labels_and_judge(inputs: Inputs, measure: Measure) -> tuple[Verdicts, Verdic
     return people_side, judge_side
 
 
-def _only(given: Judgments, least: int, measure: Measure) -> str:
-    """The one judge below a rung on the relation of a measure; "" if there is none."""
+def _below(given: Judgments, least: int, measure: Measure) -> list[str]:
+    """The judges below a rung on the relation of a measure, by name."""
     relation = schema.RELATIONS.index(measure.params["relation"])
     found: set[str] = set()
     for one in (given, given.packed):
@@ -62,13 +70,7 @@ def _only(given: Judgments, least: int, measure: Measure) -> str:
             own = (one.rung < least) & ~one.adjudicated & (one.relation == relation)
             names = one.names["judge"].to_pylist()
             found |= {names[code] for code in np.unique(one.judge[own]).tolist()}
-    if len(found) > 1:
-        some = ", ".join(sorted(found)[:5])
-        raise UsageError(
-            f"measure {measure.text!r}: {len(found)} judges below the rung {schema.RUNGS[least]}",
-            f"name one: judge={sorted(found)[0]!r} (of {some})",
-        )
-    return found.pop() if found else ""
+    return sorted(found)
 
 
 def _chosen(given: Judgments, keep: Any) -> Judgments:

@@ -224,11 +224,13 @@ def test_ppi__is_the_estimate_of_the_review(tmp_path, seed, pack):
 def test_ppi__refuses_what_is_not_clear(tmp_path):
     rows = [{"judge": j, "relation": "correct", "claim": None} for j in ("m", "o")]
     for asked, wanted in (
-        ("judge.ppi", "2 judges below the rung human"),
         ("judge.ppi(relation=all)", "relation='all'"), ("judge.ppi(against=boss)", "'boss'"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=wanted):
             made(tmp_path, [trace("a")], [case("a")], rows, asked)
+    several = made(tmp_path, [trace("a")], [case("a")], rows, "judge.ppi")
+    assert several.state("judge.ppi", "a") == "missing"
+    assert any("2 judges below the rung human (m, o)" in w for w in several.audits[0].warnings)
     named = made(tmp_path, [trace("a")], [case("a")], rows, "judge.ppi(judge=m)")
     assert named.state("judge.ppi(judge=m)", "a") == "missing"
     (row,) = named.rows()
