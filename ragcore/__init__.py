@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragcore.compare import compare
     from ragcore.comparison import Comparison
+    from ragcore.diagnose import Diagnosis, diagnose
     from ragcore.fuse import fuse
     from ragcore.fused import Fused
     from ragcore.index.opened import Index, open_index
+    from ragcore.judges.review import Review, review
     from ragcore.score import score
     from ragcore.scores import Scores
     from ragcore.stats import paired
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Comparison", "Fused", "Index", "Scores", "__version__", "audit", "build_index", "compare",
-    "fuse", "open_index", "paired", "score", "search",
+    "Comparison", "Diagnosis", "Fused", "Index", "Review", "Scores", "__version__", "audit",
+    "build_index", "compare", "diagnose", "fuse", "open_index", "paired", "review", "score",
+    "search",
 ]  # fmt: skip
 
 _HOMES = {
@@ -31,7 +34,9 @@ _HOMES = {
     "Comparison": "ragcore.comparison", "paired": "ragcore.stats", "fuse": "ragcore.fuse",
     "Fused": "ragcore.fused", "Index": "ragcore.index.opened",
     "open_index": "ragcore.index.opened", "build_index": "ragcore.verbs",
-    "search": "ragcore.verbs", "audit": "ragcore.verbs",
+    "search": "ragcore.verbs", "audit": "ragcore.verbs", "diagnose": "ragcore.diagnose",
+    "Diagnosis": "ragcore.diagnose", "review": "ragcore.judges.review",
+    "Review": "ragcore.judges.review",
 }  # fmt: skip
 
 
