@@ -38,7 +38,10 @@ from world import (
 
 Row = dict[str, Any]
 
-MEASURES = ("retrieval.coverage", "R@5", "P@1", "RR", "AP", "nDCG@5", "Success@1")
+MEASURES = (
+    "end_to_end", "retrieval.coverage", "context.coverage", "generation.task", "citation.support",
+    "abstention.correct", "R@5", "P@1", "RR", "AP", "nDCG@5", "Success@1",
+)  # fmt: skip
 
 # The schema's columns hold the English text; a unit keeps one id in both languages.
 CHUNKS_ZH = (

@@ -24,7 +24,10 @@ from mosaic_units import UNITS
 from mosaic_world import CASES, LANGS, PROMPT, SEED, SNAPSHOTS, VERSION, Case
 from ragcore import schema
 
-MEASURES = ("retrieval.coverage", "R@5", "RR", "nDCG@5", "end_to_end")
+MEASURES = (
+    "end_to_end", "retrieval.coverage", "context.span_intact", "generation.task",
+    "grounded.faithfulness", "citation.recall", "forbidden.count", "R@5", "nDCG@5",
+)  # fmt: skip
 ALL = tuple(case.id for case in CASES)
 
 
