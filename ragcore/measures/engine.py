@@ -153,11 +153,7 @@ def find_hits(rows: Rows, labels: Labels, rankings: Rankings, options: Options) 
     hits = Hits(
         labels, rankings, offsets, ranks, grades, ideal, stats, top, room == 0, cuts, options
     )
-    if labels.items is None:
-        return hits
-    from ragcore.measures.mapped import over_items
-
-    return over_items(hits)
+    return hits if labels.items is None else labels.items.over(hits)
 
 
 def _cuts(rankings: Rankings, n_rows: int, threads: int) -> list[int]:

@@ -60,6 +60,10 @@ class ItemLabels:
         self.top = np.full(n, -1, np.int64)
         np.maximum.at(self.top, owners, self.grades.astype(np.int64))
 
+    def over(self, hits: Hits) -> MappedHits:
+        """Hits of chunks as hits over the items that they hold."""
+        return over_items(hits)
+
     def useful(self, rel: int) -> I64:
         """(n_cases,), chunks that hold an item of a grade from `rel` on."""
         n = self.offsets.size - 1
