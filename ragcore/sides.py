@@ -14,7 +14,7 @@ from ragcore.judgments import Judgments
 from ragcore.lists import integers
 from ragcore.units import Vocabulary
 from ragcore_kernels import verdicts as kernel
-from ragcore_kernels.layout import I64
+from ragcore_kernels.layout import I64, frozen
 
 
 @dataclass
@@ -73,6 +73,9 @@ def side_of(
     declared : the judge that counts among equals, "" for none.
     """
     names = given.names
+    if given.offsets is not None:  # one kind of array for the kernels, wherever it comes from
+        given.offsets = frozen(given.offsets, np.int64)
+        given.values = frozen(given.values, np.int8)
     places = integers(
         pc.index_in(names["case"].cast(pa.large_string()), value_set=match.case_ids),
         len(names["case"]),
