@@ -56,7 +56,8 @@ class HardGate:
     Attributes
     ----------
     run, name, title : of the run; of the condition, short and in words.
-    checked, of : traces that could be checked, of how many.
+    checked, of : traces that could be checked, of how many; those of cases that the suite does not
+        have cannot be.
     violations : each trace that breaks it.
     why : why nothing could be checked; "" otherwise.
     degraded, degraded_bad : degraded traces that were checked, and that break it.
@@ -140,12 +141,20 @@ def hard_gates(run: RunScores, names: Sequence[str] = NAMES, rows: Any = None) -
                 why = _NO_TRACE
             out.append(
                 HardGate(
-                    run.name, check.name, check.title, int(checked.sum()), int((seen & part).sum()),
+                    run.name, check.name, check.title, int(checked.sum()),
+                    int((seen & part).sum()) + (_beyond(inputs) if rows is None else 0),
                     tuple(_violations(run, check, np.flatnonzero(broken), weak)), why,
                     int((checked & weak).sum()), int((broken & weak).sum()),
                 )
             )  # fmt: skip
     return out
+
+
+def _beyond(inputs: Inputs) -> int:
+    """Traces of cases that the suite does not have: nothing says what they may not do."""
+    if inputs.traces is None:
+        return 0
+    return inputs.traces.num_rows - int((~inputs.absent).sum())
 
 
 _NO_TRACE = "no trace records what it needs"

@@ -12,10 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from ragcore import schema
+from tables import read_ipc
 
 ROOT = Path(__file__).resolve().parents[1]
 SUITE = ROOT / "data" / "ka4"
@@ -58,12 +58,7 @@ GOLDEN = {
 FIXED_BY_FILTER = "stale-premise"
 
 
-def read(path: Path) -> pa.Table:
-    with pa.OSFile(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()
-
-
-TABLES = {name: read(SUITE / name) for name in FILES}
+TABLES = {name: read_ipc(SUITE / name) for name in FILES}
 DECLARED = tomllib.loads((SUITE / "suite.toml").read_text(encoding="utf-8"))
 CASES: dict[tuple[str, str], Row] = {
     (row["case_id"], row["lang"]): row for row in TABLES["cases.arrow"].to_pylist()

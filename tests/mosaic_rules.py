@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from ragcore import schema
+from tables import read_ipc
 
 ROOT = Path(__file__).resolve().parents[1]
 SUITE = ROOT / "data" / "mosaic"
@@ -32,14 +31,9 @@ Row = dict[str, Any]
 Key = tuple[str, str]
 
 
-def read(path: Path) -> pa.Table:
-    with pa.OSFile(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()
-
-
 DECLARED = tomllib.loads((SUITE / "suite.toml").read_text(encoding="utf-8"))
 FILES = tuple(DECLARED["files"])
-TABLES = {name: read(SUITE / name) for name in FILES}
+TABLES = {name: read_ipc(SUITE / name) for name in FILES}
 RUNS = tuple(Path(name).stem for name in FILES if name.startswith("runs/"))
 CASES: dict[Key, Row] = {
     (row["case_id"], row["lang"]): row for row in TABLES["cases.arrow"].to_pylist()

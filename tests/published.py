@@ -6,7 +6,6 @@ engine's own columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -239,11 +238,6 @@ def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, 
         for row in rows for item in row["context"] if (row["case_id"], item["id"]) not in marked
     ]  # fmt: skip
     return made, run(rows, "context"), judgments(verdicts)
-
-
-def each(runs: dict[str, pa.Table], then: Callable[[pa.Table], Any]) -> dict[str, Any]:
-    """What `then` gives for every run."""
-    return {name: then(one) for name, one in runs.items()}
 
 
 ANNOTATIONS = pa.list_(pa.struct([("answer", pa.string()), ("evidence", pa.list_(pa.string()))]))

@@ -142,6 +142,9 @@ def freshness(t: Trace) -> Any:
 
 def permission(t: Trace) -> Any:
     held = set(t.case["principals"] or ())
+    closed = [u for u in t.selected if u in t.chunks and t.chunks[u]["acl"] is not None]
+    if closed and t.case["principals"] is None:
+        return "missing"  # nobody says who asks
     return t.passing(lambda c: c["acl"] is None or bool(held & set(c["acl"])))
 
 

@@ -227,6 +227,10 @@ def write_ipc(table: pa.Table, path: Path, stream: bool = False) -> Path:
     return path
 
 
+def read_ipc(path: Path) -> pa.Table:
+    return pa.ipc.open_file(path.read_bytes()).read_all()
+
+
 def write_suite(folder: Path, cases: pa.Table, toml: str = 'name = "little"\n') -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "suite.toml").write_text(toml, encoding="utf-8")

@@ -7,8 +7,6 @@ checksums of the rest.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragcore import schema
+from ragcore.suite_files import CHINESE, TEXT_COLUMNS, Row, bilingual, canonical, write_suite
 from system import K1, LOW_WINDOW, RESERVE, WINDOW, B, Packed, Settings, Trace, run
 from world import (
     AUTHORITY,
@@ -36,52 +35,27 @@ from world import (
     Unit,
 )
 
-Row = dict[str, Any]
-
 MEASURES = (
     "end_to_end", "retrieval.coverage", "context.coverage", "generation.task", "citation.support",
     "abstention.correct", "R@5", "P@1", "RR", "AP", "nDCG@5", "Success@1",
 )  # fmt: skip
 
-# The schema's columns hold the English text; a unit keeps one id in both languages.
-CHUNKS_ZH = (
-    pa.field("title_zh", pa.large_string()),
-    pa.field("text_zh", pa.large_string()),
-    pa.field("n_tokens_zh", pa.int32()),
-)
-
-
-def canonical(value: object) -> str:
-    """JSON with sorted keys and no spaces, so that equal values have equal hashes."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
 
 def chunk_row(unit: Unit) -> Row:
     """One document as the one chunk that it is; the title is its search card."""
-    text, text_zh = unit.text("en"), unit.text("zh")
     return {
+        **bilingual(unit.card, {lang: unit.text(lang) for lang in LANGS}),
         "chunk_id": unit.id,
         "doc_id": unit.id,
         "doc_version": unit.version,
         "block_first": 0,
         "block_last": len(unit.lines["en"]) - 1,
-        "start": 0,
-        "end": len(text),
-        "title": unit.card["en"],
-        "text": text,
-        "n_tokens": len(text),
-        "sha256": hashlib.sha256(text.encode()).digest(),
         "valid_from": unit.valid_from,
         "valid_until": unit.valid_until,
         "topic": unit.topic,
         "authority": AUTHORITY,
         "source_family": unit.family,
-        "lang": "en",
         "form": "policy" if unit.family.endswith("rules") else "note",
-        "deleted": False,
-        "title_zh": unit.card["zh"],
-        "text_zh": text_zh,
-        "n_tokens_zh": len(text_zh),
     }
 
 
@@ -294,37 +268,21 @@ def probe_rows() -> list[Row]:
     return rows
 
 
-def write(path: Path, rows: list[Row], of: pa.Schema, metadata: dict[bytes, bytes]) -> None:
-    """One record batch as an uncompressed Arrow IPC file."""
-    batch = pa.RecordBatch.from_pylist(rows, schema=of.with_metadata(metadata))
-    batch.validate(full=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-
-
-def suite_toml(out: Path, counts: dict[str, int]) -> str:
-    """The suite's own description, with a checksum and a row count for each file."""
-    measures = ", ".join(f'"{measure}"' for measure in MEASURES)
-    head = f"""\
-# Written by generate.py.
-name = "ka4"
-version = "{VERSION}"
-kind = "development (authored, not a sample)"
-licence = "Apache-2.0"
-source = "authored for this project; the idea of the suite is from a public textbook chapter"
-labels = "authored with the cases; checked by rule in tests/golden/test_ka4.py"
-languages = ["en", "zh"]
-extractive = true
-measures = [{measures}]
-generator = "python data/ka4/generate.py"
-pyarrow = "{pa.__version__}"
-"""
-    parts = [head]
-    for name, rows in counts.items():
-        digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
-        parts.append(f'[files."{name}"]\nsha256 = "{digest}"\nrows = {rows}\n')
-    return "\n".join(parts)
+def about() -> dict[str, Any]:
+    """What `suite.toml` begins with."""
+    return {
+        "name": "ka4",
+        "version": VERSION,
+        "kind": "development (authored, not a sample)",
+        "licence": "Apache-2.0",
+        "source": "authored for this project; the idea of the suite is from a public textbook "
+        "chapter",
+        "labels": "authored with the cases; checked by rule in tests/golden/test_ka4.py",
+        "languages": LANGS,
+        "extractive": True,
+        "measures": MEASURES,
+        "generator": "python data/ka4/generate.py",
+    }
 
 
 def generate(out: Path) -> None:
@@ -335,16 +293,14 @@ def generate(out: Path) -> None:
         b"snapshot": VERSION.encode(),
         b"snapshots": canonical(held).encode(),
         b"chunker": b"one unit per document",
-        b"text_columns": canonical(
-            {"en": ["title", "text"], "zh": ["title_zh", "text_zh"]}
-        ).encode(),
+        b"text_columns": canonical(TEXT_COLUMNS).encode(),
     }
     about_filtered = manifest("filtered", filtered, baseline="baseline", single_change="filter")
     note = {"line": 4, "snapshot": WITH_NOTE, "text": NOTE, "times": NOTE_TIMES}
     about_probes = manifest("ablations", baseline, note=note, snapshot=BASE)
     case_rows = [case_row(case, lang) for case in CASES for lang in LANGS]
     chunk_rows = [chunk_row(unit) for unit in UNITS]
-    chunks_schema = pa.schema([*schema.CHUNKS, *CHUNKS_ZH])
+    chunks_schema = pa.schema([*schema.CHUNKS, *CHINESE])
     tables = {
         "cases.arrow": (case_rows, schema.CASES, {b"suite": b"ka4"}),
         "chunks.arrow": (chunk_rows, chunks_schema, about_chunks),
@@ -356,10 +312,7 @@ def generate(out: Path) -> None:
         "runs/filtered.arrow": (condition("filtered", filtered), schema.RUNS, about_filtered),
         "ablations.arrow": (probe_rows(), schema.RUNS, about_probes),
     }
-    for name, (rows, of, metadata) in tables.items():
-        write(out / name, rows, of, metadata)
-    counts = {name: len(rows) for name, (rows, _, _) in tables.items()}
-    (out / "suite.toml").write_text(suite_toml(out, counts), encoding="utf-8", newline="\n")
+    write_suite(out, tables, about())
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,23 +16,19 @@ from typing import Any
 import pyarrow as pa
 
 from mosaic_judges import LITERAL_1, LITERAL_2, QUANTITIES_1, Judge, verdicts
-from mosaic_rows import CHUNKS_ZH, Row, case_row, chunk_row, judgment_rows, run_row
+from mosaic_rows import case_row, chunk_row, judgment_rows, run_row
 from mosaic_search import CANDIDATE_K, CONCEPTS, DEPTH, K1, RRF_K, STOPS, B
 from mosaic_system import CONTEXT_K, RESERVE, THRESHOLD, WINDOW, Trace, observe, oracle, replay
 from mosaic_units import UNITS
 from mosaic_world import CASES, LANGS, PROMPT, SEED, SNAPSHOTS, VERSION, Case
 from ragcore import schema
+from ragcore.suite_files import CHINESE, TEXT_COLUMNS, Row, canonical, write_suite
 
 MEASURES = (
     "end_to_end", "retrieval.coverage", "context.span_intact", "generation.task",
     "grounded.faithfulness", "citation.recall", "forbidden.count", "R@5", "nDCG@5",
 )  # fmt: skip
 ALL = tuple(case.id for case in CASES)
-
-
-def canonical(value: object) -> str:
-    """JSON with sorted keys and no spaces, so that equal values have equal hashes."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def digest(value: object) -> str:
@@ -193,43 +188,25 @@ def judged(judge: Judge, runs: Iterable[Run]) -> list[Row]:
     ]
 
 
-def write(path: Path, rows: list[Row], of: pa.Schema, metadata: dict[bytes, bytes]) -> None:
-    """One record batch as an uncompressed Arrow IPC file."""
-    batch = pa.RecordBatch.from_pylist(rows, schema=of.with_metadata(metadata))
-    batch.validate(full=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-
-
-def suite_toml(out: Path, counts: dict[str, int]) -> str:
-    """The suite's own description, with a checksum and a row count for each file."""
-    measures = ", ".join(f'"{measure}"' for measure in MEASURES)
-    head = f"""\
-# Written by generate.py.
-name = "mosaic"
-version = "{VERSION}"
-kind = "development (authored, not a sample)"
-licence = "Apache-2.0"
-source = "authored for this project; the list of faults is from a public textbook chapter"
-labels = "authored with the cases; checked by rule in tests/golden/test_mosaic.py"
-languages = ["en", "zh"]
-measures = [{measures}]
-generator = "python data/mosaic/generate.py"
-pyarrow = "{pa.__version__}"
-"""
-    parts = [head]
-    for name, rows in counts.items():
-        checksum = hashlib.sha256((out / name).read_bytes()).hexdigest()
-        parts.append(f'[files."{name}"]\nsha256 = "{checksum}"\nrows = {rows}\n')
-    return "\n".join(parts)
+def about() -> dict[str, Any]:
+    """What `suite.toml` begins with."""
+    return {
+        "name": "mosaic",
+        "version": VERSION,
+        "kind": "development (authored, not a sample)",
+        "licence": "Apache-2.0",
+        "source": "authored for this project; the list of faults is from a public textbook chapter",
+        "labels": "authored with the cases; checked by rule in tests/golden/test_mosaic.py",
+        "languages": LANGS,
+        "measures": MEASURES,
+        "generator": "python data/mosaic/generate.py",
+    }
 
 
 def about_chunks() -> dict[bytes, bytes]:
     """The metadata of the corpus: its snapshots, and where the texts of a language are."""
     held = {name: [unit.id for unit in units] for name, units in SNAPSHOTS.items()}
     acl = {unit.id: unit.acl for unit in UNITS if unit.acl}
-    columns = {"en": ["title", "text"], "zh": ["title_zh", "text_zh"]}
     return {
         b"snapshot": VERSION.encode(),
         b"snapshots": canonical(held).encode(),
@@ -239,7 +216,7 @@ def about_chunks() -> dict[bytes, bytes]:
         b"chunker": b"one chunk a document, one block a line",
         b"analyzer": b"lower case; names, words, numbers, CJK bigrams within a run",
         b"embedding": b"counts of thesaurus concepts",
-        b"text_columns": canonical(columns).encode(),
+        b"text_columns": canonical(TEXT_COLUMNS).encode(),
     }
 
 
@@ -249,7 +226,7 @@ def generate(out: Path) -> None:
     chunks = [chunk_row(unit) for unit in UNITS]
     tables = {
         "cases.arrow": (cases, schema.CASES, {b"suite": b"mosaic"}),
-        "chunks.arrow": (chunks, pa.schema([*schema.CHUNKS, *CHUNKS_ZH]), about_chunks()),
+        "chunks.arrow": (chunks, pa.schema([*schema.CHUNKS, *CHINESE]), about_chunks()),
     }
     for run in RUNS:
         tables[f"runs/{run.name}.arrow"] = rows_of(run), schema.RUNS, manifest(run)
@@ -257,10 +234,7 @@ def generate(out: Path) -> None:
     for judge in (LITERAL_1, QUANTITIES_1, LITERAL_2):
         name = f"judgments/{judge.name}-{judge.version}.arrow"
         tables[name] = judged(judge, RUNS), schema.JUDGMENTS, {b"suite": b"mosaic"}
-    for name, (rows, of, metadata) in tables.items():
-        write(out / name, rows, of, metadata)
-    counts = {name: len(rows) for name, (rows, _, _) in tables.items()}
-    (out / "suite.toml").write_text(suite_toml(out, counts), encoding="utf-8", newline="\n")
+    write_suite(out, tables, about())
 
 
 def main() -> None:

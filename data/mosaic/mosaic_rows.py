@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
-from typing import Any
-
-import pyarrow as pa
 
 from mosaic_judges import Judge, Verdict
 from mosaic_search import Scored
 from mosaic_system import RESERVE, WINDOW, Trace
 from mosaic_units import Unit
-from mosaic_world import BY_DOC, CUSTOMER, SEED, SNAPSHOTS, TODAY, VERSION, Case, Label
-
-Row = dict[str, Any]
-
-# The schema's columns hold the English text; a unit keeps one id in both languages.
-CHUNKS_ZH = (
-    pa.field("title_zh", pa.large_string()),
-    pa.field("text_zh", pa.large_string()),
-    pa.field("n_tokens_zh", pa.int32()),
-)
+from mosaic_world import BY_DOC, CUSTOMER, LANGS, SEED, SNAPSHOTS, TODAY, VERSION, Case, Label
+from ragcore.suite_files import Row, bilingual
 
 
 def chunk_row(unit: Unit) -> Row:
     """One document as the one chunk that it is; its blocks are its lines."""
-    text, text_zh = unit.text("en"), unit.text("zh")
     return {
+        **bilingual(unit.card, {lang: unit.text(lang) for lang in LANGS}),
         "chunk_id": unit.id,
         "doc_id": unit.doc,
         "doc_version": unit.version,
         "page": 1,
         "block_first": 0,
         "block_last": len(unit.lines["en"]) - 1,
-        "start": 0,
-        "end": len(text),
-        "title": unit.card["en"],
-        "text": text,
-        "n_tokens": len(text),
-        "sha256": hashlib.sha256(text.encode()).digest(),
         "valid_from": unit.valid_from,
         "valid_until": unit.valid_until,
         "topic": unit.topic,
         "authority": unit.authority,
         "source_family": unit.family,
-        "lang": "en",
         "form": "page",
         "acl": None if unit.acl is None else list(unit.acl),
-        "deleted": False,
-        "title_zh": unit.card["zh"],
-        "text_zh": text_zh,
-        "n_tokens_zh": len(text_zh),
     }
 
 

@@ -16,7 +16,8 @@ from ragcore import schema
 from ragcore.errors import UsageError
 from ragcore.measures import layered, registry
 from ragcore.measures.inputs import NO_COLUMN, Column, Inputs, missing
-from ragcore.measures.reached import items_of, places, shares
+from ragcore.measures.required import over_required, reached
+from ragcore.measures.selected import final
 from ragcore.results import RunScores
 
 MEASURES = ("retrieval.coverage", "context.coverage", "generation.task", "end_to_end")
@@ -65,13 +66,10 @@ def _found(run: RunScores, name: str) -> tuple[Any, Any]:
 
 def _retrieved(inputs: Inputs) -> Column:
     """Required evidence that the final ranking reaches."""
-    evidence = inputs.evidence
-    if evidence is None or not inputs.has_trace("ranked"):
+    evidence, one = inputs.evidence, final(inputs)
+    if evidence is None or one is None:
         return missing(inputs, NO_COLUMN)
-    lists, items = inputs.trace_lists("ranked"), items_of(inputs, evidence)
-    found = places(inputs, evidence, "shown ranked", lists, inputs.units(lists))
-    over, under = shares(items.offsets, evidence.required[items.at], found >= 0)
-    return Column(over, under, inputs.states(lists.present | inputs.absent))
+    return over_required(inputs, evidence, reached(inputs, evidence, one), one.present)
 
 
 def by_rule(values: list[Any], states: list[Any]) -> Any:

@@ -7,16 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from ragcore import schema
-from ragcore.formats import arrow
-from ragcore.lists import Lists, integers
+from ragcore.lists import integers
 from ragcore.measures import claims_values, trace_values
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, NOT_RECORDED, Column, Inputs, missing
 from ragcore.measures.packed_spans import intact_items, packed_spans
 from ragcore.measures.reached import items_of, places
-from ragcore.measures.required import over_required
+from ragcore.measures.required import over_required, reached
+from ragcore.measures.selected import final
 from ragcore.measures.shown import refused, shown_of
-from ragcore.nested import LIST_NAMES
 
 
 def coverage(inputs: Inputs, measure: Measure) -> Column:
@@ -40,21 +39,12 @@ def span_intact(inputs: Inputs, measure: Measure) -> Column:
     return over_required(inputs, evidence, whole, shown_of(inputs).recorded)
 
 
-def _ranked(inputs: Inputs) -> Lists | None:
-    """The final ranking: its own column, else the last recorded stage."""
-    name = arrow.find(inputs.traces, LIST_NAMES) if inputs.traces is not None else None
-    if name is not None:
-        return inputs.trace_lists(name)
-    return inputs.stage(inputs.stages[-1]) if inputs.stages else None
-
-
 def packing_loss(inputs: Inputs, measure: Measure) -> Column:
     """What was ranked and is not in the context, of what is required."""
-    evidence, ranked = inputs.evidence, _ranked(inputs)
+    evidence, ranked = inputs.evidence, final(inputs)
     if evidence is None or not inputs.has_trace("context") or ranked is None:
         return missing(inputs, NO_COLUMN)
-    found = places(inputs, evidence, "ranked", ranked, inputs.units(ranked)) >= 0
-    above = over_required(inputs, evidence, found, ranked.present)
+    above = over_required(inputs, evidence, reached(inputs, evidence, ranked), ranked.present)
     kept = coverage(inputs, measure)
     states = np.maximum(above.states, kept.states)
     return Column(above.over - kept.over, above.under, states, above.why)

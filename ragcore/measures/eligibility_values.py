@@ -165,8 +165,14 @@ def permission(inputs: Inputs, measure: Measure) -> Column:
     if not inputs.has_case("principals"):
         return missing(inputs, NO_COLUMN)
     asking = inputs.case_lists("principals")
-    seen = may_see(chunks.lists("acl"), asking, one.offsets, one.units, inputs.lanes)
-    return _passing(inputs, one, seen)
+    acl = chunks.lists("acl")
+    seen = may_see(acl, asking, one.offsets, one.units, inputs.lanes)
+    found = _passing(inputs, one, seen)
+    # Who asks is not said: what is public may be seen all the same, of the rest nobody knows.
+    unknown = per_ranking(one, ~seen & known(one, inputs.shared.vocabulary)) > 0
+    found.states[unknown & ~asking.present & (found.states == schema.OK)] = schema.MISSING
+    found.why[schema.MISSING] = NO_LABEL
+    return found
 
 
 def deleted(inputs: Inputs, measure: Measure) -> Column:

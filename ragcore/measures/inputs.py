@@ -13,6 +13,7 @@ import pyarrow as pa
 from ragcore import schema
 from ragcore.columns import Rows
 from ragcore.evidence import Evidence, evidence_of
+from ragcore.formats import arrow
 from ragcore.formats.compute import pc
 from ragcore.judgments import Judgments
 from ragcore.lists import (
@@ -28,6 +29,7 @@ from ragcore.lists import (
     taken,
 )
 from ragcore.measures.rankings import Labels, Rankings
+from ragcore.nested import LIST_NAMES
 from ragcore.suites import Suite
 from ragcore.units import Chunks, Vocabulary, chunks_of
 from ragcore.verdicts import Matching, Verdicts
@@ -352,8 +354,12 @@ def inputs_of(
         rows.name, ids, codes, rankings.case_of[picked], _picked(rankings.lang, picked),
         _picked(rankings.repeat, picked), needed,
     )  # fmt: skip
+    traces = rows.traces
+    name = arrow.find(traces, LIST_NAMES) if traces is not None else None
+    if traces is not None and name not in (None, "ranked"):  # every measure knows it by one name
+        traces = traces.rename_columns({name: "ranked"})
     return Inputs(
-        shared, rows.traces, rankings.row_of[picked], label_of, status, match, manifest, threads
+        shared, traces, rankings.row_of[picked], label_of, status, match, manifest, threads
     )
 
 

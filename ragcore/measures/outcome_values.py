@@ -13,12 +13,14 @@ from ragcore.formats.compute import pc
 from ragcore.measures import support
 from ragcore.measures.citation_verdicts import claim_support
 from ragcore.measures.cited import cited, claims_of
-from ragcore.measures.cites import pair_verdicts
+from ragcore.measures.cites import pair_verdicts, worst_state
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, Column, Inputs, missing
 from ragcore_kernels import verdicts as kernel
 
-_NOT_EXPECTED, _NOT_CHECKED = "abstention-not-expected", "support-not-judged"
+_NOT_EXPECTED, _NOT_CHECKED, _NOT_SETTLED, _FAILED = (
+    "abstention-not-expected", "support-not-judged", "support-disputed", "judge-error",
+)  # fmt: skip
 UNSUPPORTED = (
     "end_to_end rests on state and value alone: without recorded citations, and texts and labelled "
     "evidence to check them by, nobody knows whether answers are supported"
@@ -77,8 +79,11 @@ def against(inputs: Inputs, column: str) -> Column:
     return Column(over, np.ones(inputs.n), states)
 
 
-def fully_supported(inputs: Inputs) -> Any:
+def fully_supported(inputs: Inputs) -> tuple[Any, Any]:
     """(n,) int8: at least one citation, every one supports, and together they cover the answer.
+
+    Beside it (n,) int8, the state of a ranking where that is open: disputed or failed as the
+    verdicts are, else missing.
 
     A verdict on a citation or a claim settles it. Without one the rule does where it says yes, or
     where the suite declares that answers are extracts (``extractive = true``): a paraphrase, or a
@@ -102,7 +107,12 @@ def fully_supported(inputs: Inputs) -> Any:
     covered = support.covered(inputs)
     whole = np.where((covered == support.YES) | strict, covered, by_claim)
     some = np.where(given.counts > 0, support.YES, support.NO)
-    return support.all_of(some, support.every(given.offsets, one), whole)
+    told = np.where(claims.factual, told, np.int8(kernel.MISSING))
+    states = np.maximum(
+        worst_state(given.owner, said_so, inputs.n), worst_state(claims.owner, told, inputs.n)
+    )
+    held = support.all_of(some, support.every(given.offsets, one), whole)
+    return held, np.maximum(states, np.int8(schema.MISSING))
 
 
 def end_to_end(inputs: Inputs, measure: Measure) -> Column:
@@ -112,13 +122,16 @@ def end_to_end(inputs: Inputs, measure: Measure) -> Column:
         inputs.warnings.append(UNSUPPORTED)
         return found
     answered = support.answered(inputs, said(inputs, "final")) & (found.over > 0)
-    held = fully_supported(inputs)
+    held, states = fully_supported(inputs)
     open_ = answered & ((held == support.UNKNOWN) | ~cited(inputs).present)
     found.over[answered & (held == support.NO)] = 0.0
     open_ &= found.states == schema.OK
-    found.states[open_] = schema.MISSING
-    if open_.any():
-        found.why = {**found.why, schema.MISSING: _NOT_CHECKED}
+    found.states[open_] = states[open_]
+    for state, word in (
+        (schema.MISSING, _NOT_CHECKED), (schema.DISPUTED, _NOT_SETTLED), (schema.FAILED, _FAILED),
+    ):  # fmt: skip
+        if (found.states[open_] == state).any():
+            found.why = {**found.why, state: word}
     return found
 
 

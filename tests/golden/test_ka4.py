@@ -1,21 +1,15 @@
 """Every promise of the KA-4 suite, recomputed in plain Python from its Arrow files alone.
 
-The generator is run only to see that it still writes these files."""
+That its program still writes these files is held in test_authored.py."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import os
-import subprocess
-import sys
 from collections import Counter
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from ka4_rules import (
@@ -24,7 +18,6 @@ from ka4_rules import (
     CASES,
     CHUNKS,
     CONDITIONS,
-    DECLARED,
     EXPECTED,
     FILES,
     FIXED_BY_FILTER,
@@ -32,10 +25,8 @@ from ka4_rules import (
     LANGS,
     MANIFEST,
     NOTE,
-    ROOT,
     RUNS,
     SNAPSHOTS,
-    SUITE,
     TABLES,
     TRACES,
     ablation,
@@ -50,7 +41,6 @@ from ka4_rules import (
     manifest,
     packed,
     payload_size,
-    read,
     right,
     scores,
     supports,
@@ -60,41 +50,8 @@ from ka4_rules import (
 from ragcore import schema
 
 
-@pytest.fixture(scope="module")
-def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("ka4")
-    command = [sys.executable, str(SUITE / "generate.py"), "--out", str(out)]
-    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    return out
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_generator__writes_the_same_tables(rewritten: Path, name: str) -> None:
-    assert read(rewritten / name).equals(TABLES[name], check_metadata=True)
-
-
-@pytest.mark.parametrize("name", [*FILES, "suite.toml"])
-def test_generator__writes_the_same_bytes(rewritten: Path, name: str) -> None:
-    if pa.__version__ != DECLARED["pyarrow"]:
-        pytest.skip(f"written by pyarrow {DECLARED['pyarrow']}, this is {pa.__version__}")
-    assert (rewritten / name).read_bytes() == (SUITE / name).read_bytes()
-
-
-def test_suite_toml__checksums_and_rows() -> None:
-    assert tuple(DECLARED["files"]) == FILES
-    for name, entry in DECLARED["files"].items():
-        assert hashlib.sha256((SUITE / name).read_bytes()).hexdigest() == entry["sha256"]
-        assert TABLES[name].num_rows == entry["rows"]
-    assert [entry["rows"] for entry in DECLARED["files"].values()] == [24, 5, 72, 72, 8]
-
-
-def test_schemas__are_those_of_ragcore() -> None:
-    assert TABLES["cases.arrow"].schema.equals(schema.CASES)
-    for name in RUNS:
-        assert TABLES[name].schema.equals(schema.RUNS)
-    chunks = TABLES["chunks.arrow"].schema
-    assert pa.schema(list(chunks)[: len(schema.CHUNKS)]).equals(schema.CHUNKS)
-    assert chunks.names[len(schema.CHUNKS) :] == ["title_zh", "text_zh", "n_tokens_zh"]
+def test_files__have_their_rows() -> None:
+    assert [TABLES[name].num_rows for name in FILES] == [24, 5, 72, 72, 8]
 
 
 def test_manifests__differ_in_the_declared_key_only() -> None:

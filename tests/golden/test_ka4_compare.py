@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import ragcore
+import tables
 from ragcore_kernels.bca import bca_interval
 from ragcore_kernels.resample import mean_interval
 from ragcore_kernels.tails import mean_cdf, mean_tails
@@ -16,10 +17,6 @@ from ragcore_kernels.tails import mean_cdf, mean_tails
 SUITE = Path(__file__).resolve().parents[2] / "data" / "ka4"
 RUNS = [SUITE / "runs" / f"{name}.arrow" for name in ("baseline", "filtered")]
 DELTAS = [1.0] + [0.0] * 11
-
-
-def read(path: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +62,7 @@ def test_bca__from_the_exact_distribution() -> None:
 
 
 def test_control__always_abstaining() -> None:
-    table = read(RUNS[0])
+    table = tables.read_ipc(RUNS[0])
     silent = [{"state": "abstain", "value": None, "text": None}] * table.num_rows
     column = pa.array(silent, table.schema.field("final").type)
     place = table.column_names.index("final")
@@ -102,11 +99,11 @@ def translated(table: pa.Table, case: str, times: int) -> pa.Table:
 
 
 def test_unit__ten_more_translations_change_nothing(tmp_path: Path) -> None:
-    cases = translated(read(SUITE / "cases.arrow"), "stale-premise", 10)
+    cases = translated(tables.read_ipc(SUITE / "cases.arrow"), "stale-premise", 10)
     with pa.ipc.new_file(tmp_path / "cases.arrow", cases.schema) as writer:
         writer.write_table(cases.combine_chunks())
     (tmp_path / "suite.toml").write_text('name = "ka4"\n')
-    runs = [translated(read(path), "stale-premise", 10) for path in RUNS]
+    runs = [translated(tables.read_ipc(path), "stale-premise", 10) for path in RUNS]
     found = ragcore.compare(*runs, suite=tmp_path, measures=["end_to_end", "retrieval.coverage"])
     plain = ragcore.compare(*RUNS, measures=["end_to_end", "retrieval.coverage"])
     for name in ("end_to_end", "retrieval.coverage"):

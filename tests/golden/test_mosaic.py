@@ -1,36 +1,27 @@
 """Every promise of the Mosaic Desk suite, recomputed in plain Python from its Arrow files alone.
 
-The generator is run only to see that it still writes these files."""
+That its program still writes these files is held in test_authored.py."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from itertools import product
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from mosaic_rules import (
     CASE_IDS,
     CASES,
     CHUNKS,
-    DECLARED,
-    FILES,
     JUDGMENTS,
     LANGS,
     LAYERS,
     MANIFEST,
     REPAIRED,
-    ROOT,
     RUNS,
     SNAPSHOTS,
-    SUITE,
     TABLES,
     TRACES,
     attribution,
@@ -41,7 +32,6 @@ from mosaic_rules import (
     labelled,
     layers,
     query,
-    read,
     required,
     resolved,
     served,
@@ -49,7 +39,6 @@ from mosaic_rules import (
     verdicts,
 )
 from ragcore import schema
-from ragcore.suites import open_suite
 
 # Layers: corpus query retrieval ranking context generation citation evaluation.
 # Interventions: oracle context, frozen context, frozen output.
@@ -81,48 +70,6 @@ STATES = {
     "M7": "answer answer", "M8": "answer answer", "M9": "fail_closed answer",
 }  # fmt: skip
 each_key = pytest.mark.parametrize("key", CASES, ids="-".join)
-
-
-@pytest.fixture(scope="module")
-def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("mosaic")
-    command = [sys.executable, str(SUITE / "generate.py"), "--out", str(out)]
-    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    return out
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_generator__writes_the_same_tables(rewritten: Path, name: str) -> None:
-    assert read(rewritten / name).equals(TABLES[name], check_metadata=True)
-
-
-@pytest.mark.parametrize("name", [*FILES, "suite.toml"])
-def test_generator__writes_the_same_bytes(rewritten: Path, name: str) -> None:
-    if pa.__version__ != DECLARED["pyarrow"]:
-        pytest.skip(f"written by pyarrow {DECLARED['pyarrow']}, this is {pa.__version__}")
-    assert (rewritten / name).read_bytes() == (SUITE / name).read_bytes()
-
-
-def test_suite_toml__checksums_and_rows() -> None:
-    on_disk = {p.relative_to(SUITE).as_posix() for p in SUITE.rglob("*.arrow")}
-    assert set(FILES) == on_disk
-    for name, entry in DECLARED["files"].items():
-        assert hashlib.sha256((SUITE / name).read_bytes()).hexdigest() == entry["sha256"]
-        assert TABLES[name].num_rows == entry["rows"]
-    opened = open_suite(SUITE)
-    assert (opened.name, opened.cases.num_rows) == ("mosaic", 18)
-
-
-def test_schemas__are_those_of_ragcore() -> None:
-    assert TABLES["cases.arrow"].schema.equals(schema.CASES)
-    for name in FILES:
-        if name.startswith(("runs/", "repaired")):
-            assert TABLES[name].schema.equals(schema.RUNS)
-        if name.startswith("judgments/"):
-            assert TABLES[name].schema.equals(schema.JUDGMENTS)
-    chunks = TABLES["chunks.arrow"].schema
-    assert pa.schema(list(chunks)[: len(schema.CHUNKS)]).equals(schema.CHUNKS)
-    assert chunks.names[len(schema.CHUNKS) :] == ["title_zh", "text_zh", "n_tokens_zh"]
 
 
 def test_enumerations__are_those_of_ragcore() -> None:

@@ -329,3 +329,10 @@ def test_compare__a_violation_blocks_whatever_is_gained(tmp_path):
         plan=Plan(primary=("end_to_end",), hard=("hard",), source="here"), names=["a", "b"],
     )  # fmt: skip
     assert clean.verdict().verdict != "blocked"
+
+
+def test_gates__count_the_traces_that_nothing_can_be_held_to(tmp_path):
+    rows = [traces.trace(), traces.trace(case_id="nobody", trace="u")]
+    gates, _ = gates_of(tmp_path, *rows)
+    assert (gates["fabricated"].checked, gates["fabricated"].of) == (1, 2)
+    assert gates["fabricated"].sentence().startswith("checked 1 of 2 traces")

@@ -123,7 +123,9 @@ def judged(tmp_path, text, verdicts=(), toml="", **citation):
         ("A room is seven yuan.", ("yes",), "", {"quote": "Rooms cost 8 yuan."}, 0.0),
         ("Breakfast is free.", (), "", {"start": 19, "end": 37, "quote": "Breakfast is free."},
          "missing"),
-        ("A room is seven yuan.", ("error",), "", {}, "missing"),
+        ("A room is seven yuan.", ("error",), "", {}, "failed"),
+        ("A room is seven yuan.", ("unclear",), "", {}, "disputed"),
+        ("A room is seven yuan.", ("error", "yes"), "", {}, 1.0),
     ],
 )  # fmt: skip
 def test_support__is_settled_by_verdicts_then_by_words(

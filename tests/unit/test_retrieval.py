@@ -371,3 +371,30 @@ def test_stale__requirements_are_disputed(tmp_path):
     tables.write_ipc(chunks, folder / "chunks.arrow")
     scores = score(run_of([{"case_id": "q", "ranked": ["a"]}]), suite=folder, measures=names)
     assert {n: outcome(scores, n, "q") for n in names} == dict.fromkeys(names, "disputed")
+
+
+def test_permission__is_missing_where_nobody_says_who_asks(tmp_path):
+    closed = [{"chunk_id": "a", "acl": ["staff"]}, {"chunk_id": "b"}]
+    trace, names = {"ranked": ["a", "b"]}, ["permission.pass"]
+    for at, (principals, ranked, expected) in enumerate((
+        (["staff"], ["a", "b"], 1.0), (["guest"], ["a", "b"], 0.5), ([], ["a", "b"], 0.5),
+        (None, ["a", "b"], "missing"), (None, ["b"], 1.0),
+    )):  # fmt: skip
+        found, _ = one(
+            tmp_path / str(at), required("b"), {**trace, "ranked": ranked}, names, None, closed,
+            principals=principals,
+        )  # fmt: skip
+        assert found == {"permission.pass": expected}, (principals, ranked)
+
+
+@pytest.mark.parametrize("name", ["doc_ids", "ids", "retrieved_ids"])
+def test_ranking__by_another_name_is_the_same(tmp_path, name):
+    measures = ["retrieval.coverage", "retrieval.no_result", "survival.selected", "freshness.pass"]
+    cases = [{"case_id": "q", "evidence": required("a", "b"), "as_of": date(2025, 1, 1)}]
+    folder = write_suite(tmp_path, cases, [{"chunk_id": c} for c in "abc"])
+    run = run_of([{"case_id": "q", "ranked": ["a", "c"]}])
+    other = run.rename_columns({"ranked": name})
+    found = [score(one, suite=folder, measures=measures) for one in (run, other)]
+    for measure in measures:
+        assert outcome(found[0], measure, "q") == outcome(found[1], measure, "q"), measure
+    assert outcome(found[1], "survival.selected", "q") == 0.5
