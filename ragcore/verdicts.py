@@ -39,6 +39,17 @@ COUNTED = (
 """What became of verdicts that were looked for, in the order of the kernel's counts."""
 
 
+_NAMED = 3
+
+
+def some_of(names: list[str]) -> str:
+    """``: case 'a', 'b' and 3 more``; "" of none."""
+    if not names:
+        return ""
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f": case {', '.join(map(repr, names[:_NAMED]))}{rest}"
+
+
 @dataclass
 class Cells:
     """Resolved verdicts, a stretch of them for each ranking.
@@ -109,7 +120,7 @@ class Verdicts:
         declared: str = "",
     ) -> None:
         self.judgments, self.match = judgments, match
-        self.counts = np.zeros(kernel.COUNTS, np.int64)
+        self._looked: dict[str, list[I64]] = {}
         self.taken_back = 0
         self._made: dict[tuple[str, int, int], tuple[tuple[I64, ...], Cells]] = {}
         self._sides: list[Side] = []
@@ -204,8 +215,9 @@ class Verdicts:
         code = self._case_code[given.case[rows]]
         top = self._starts.size - 1
         sizes = np.where((code >= 0) & (code < top), np.append(np.diff(self._starts), 0)[code], 0)
-        self.counts[kernel.OTHER_RUN] += int((~ours).sum())
-        self.counts[kernel.UNKNOWN_CASE] += int((ours & (sizes == 0)).sum())
+        counts = np.zeros(kernel.COUNTS, np.int64)
+        counts[kernel.OTHER_RUN] = int((~ours).sum())
+        counts[kernel.UNKNOWN_CASE] = int((ours & (sizes == 0)).sum())
         sizes = np.where(ours, sizes, 0)
         at = np.repeat(np.arange(rows.size), sizes)
         within = np.arange(at.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -214,12 +226,13 @@ class Verdicts:
         own, nth = self._langs[ranking], self._repeats[ranking]
         kept = (given.lang[row] < 0) | (own < 0) | (lang == own)
         kept &= (repeat < 0) | (nth < 0) | (repeat == nth)
-        self.counts[kernel.OTHER_VARIANT] += np.setdiff1d(row, row[kept]).size
+        counts[kernel.OTHER_VARIANT] = np.setdiff1d(row, row[kept]).size
         row, ranking = row[kept], ranking[kept]
         bad = known[ranking] & (given.claim[row] >= np.diff(claims)[ranking])
         if bad.any():
             raise self._bad_claim(relation, int(row[bad].min()), claims)
-        self.counts[kernel.MATCHED] += row.size
+        counts[kernel.MATCHED] = row.size
+        self._looked.setdefault(relation, []).append(counts)
         return row, ranking
 
     def resolve(self, row: I64, key: I64, ranking: I64, n: int) -> tuple[Any, Any]:
@@ -272,6 +285,7 @@ class Verdicts:
         n_cells = int(offsets[-1])
         cells = np.full(n_cells, kernel.MISSING, np.int8)
         ranks = np.full(n_cells, kernel.NO_VERDICT, np.int8)
+        total = np.zeros(kernel.COUNTS, np.int64)
         for side in self._sides if n_cells else ():
             given, packed = side.given, side.given.offsets is not None
             counts = np.zeros(kernel.COUNTS + 1, np.int64)
@@ -290,9 +304,11 @@ class Verdicts:
                 raise self._bad_list(given, relation, counts, claims, shown, mode)
             if counts[kernel.BAD_CLAIM]:
                 raise self._bad_claim(relation, int(counts[kernel.BAD_ROW]), claims)
-            self.counts += counts[: kernel.COUNTS]
+            total += counts[: kernel.COUNTS]
         if self._sides and n_cells:
             self.taken_back += kernel.hold_to_rung(offsets, self.match.needed, ranks, cells)
+        if n_cells:
+            self._looked.setdefault(relation, []).append(total)
         found = Cells(offsets, cells, ranks)
         self._made[key] = layout, found
         return found
@@ -333,10 +349,50 @@ class Verdicts:
         )  # fmt: skip
 
     def audit(self) -> dict[str, int]:
-        """What became of the verdicts that were looked for, by name; zeros left out."""
-        found: dict[str, int] = dict(zip(COUNTED, self.counts.tolist(), strict=False))
+        """What became of the verdicts that were looked for, by name; zeros left out.
+
+        A relation that several measures look at, each in its own way, counts once; what one of
+        them could use is not lost.
+        """
+        totals = np.zeros(kernel.COUNTS, np.int64)
+        for looks in self._looked.values():
+            each = np.array(looks)
+            totals += each.min(axis=0)
+            totals[kernel.MATCHED] += each[:, kernel.MATCHED].max() - each[:, kernel.MATCHED].min()
+        found: dict[str, int] = dict(zip(COUNTED, totals.tolist(), strict=False))
         cells = [c.verdict for _, c in self._made.values()]
         found["items disputed"] = sum(int((c == kernel.DISPUTED).sum()) for c in cells)
         found["items with errors alone"] = sum(int((c == kernel.FAILED).sum()) for c in cells)
         found["items judged below the required rung"] = int(self.taken_back)
         return {name: count for name, count in found.items() if count}
+
+    def sentences(self) -> list[str]:
+        """`audit` for people, the first cases named."""
+        named = {
+            COUNTED[kernel.UNKNOWN_CASE]: self._strangers, "items disputed": self._with_disputes,
+        }  # fmt: skip
+        return [
+            f"{count} {name}{some_of(named[name]()) if name in named else ''}"
+            for name, count in self.audit().items() if name != COUNTED[kernel.MATCHED]
+        ]  # fmt: skip
+
+    def _strangers(self) -> list[str]:
+        """Cases that have verdicts and are not among the scored."""
+        out: dict[str, None] = {}
+        for side in self._sides:
+            codes = side.case_code[: len(side.given.names["case"])]
+            sizes = np.append(np.diff(self._starts), [0, 0])
+            lost = np.flatnonzero((codes < 0) | (sizes[np.minimum(codes, sizes.size - 1)] == 0))
+            for code in lost[np.isin(lost, side.given.case)].tolist():
+                out[side.given.names["case"][code].as_py()] = None
+        return list(out)
+
+    def _with_disputes(self) -> list[str]:
+        """Cases with an item that is disputed."""
+        codes: dict[int, None] = {}
+        for _, cells in self._made.values():
+            at = np.flatnonzero(cells.verdict == kernel.DISPUTED)
+            ranking = np.searchsorted(cells.offsets, at, side="right") - 1
+            codes |= dict.fromkeys(self.match.case_of[ranking].tolist())
+        known = {code: i for i, code in enumerate(self.match.case_codes.tolist())}
+        return [self.match.case_ids[known[code]].as_py() for code in codes if code in known]

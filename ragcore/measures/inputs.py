@@ -295,11 +295,8 @@ class Inputs:
         """What was noticed: counts by name, and sentences for people."""
         counts, sentences = dict(self.counts), list(dict.fromkeys(self.warnings))
         if "verdicts" in self.__dict__:  # only where a measure asked for them
-            found = self.verdicts.audit()
-            counts |= found
-            sentences += [
-                f"{count} {name}" for name, count in found.items() if name != "verdicts matched"
-            ]
+            counts |= self.verdicts.audit()
+            sentences += self.verdicts.sentences()
         return counts, sentences
 
     # Evidence ----------------------------------------------------------------------------------
