@@ -72,6 +72,7 @@ def warm_up() -> str:
     import pyarrow as pa
 
     from ragcore import score
+    from ragcore.warming import warm_layers
     from ragcore_kernels import warm
 
     begin = time.perf_counter()
@@ -94,4 +95,5 @@ def warm_up() -> str:
     warm.compile_tests()
     warm.compile_rest()
     _warm_search()
+    warm_layers()
     return f"kernels ready after {time.perf_counter() - begin:.1f} s"

@@ -13,12 +13,12 @@ import numpy as np
 
 
 def compile_intervals() -> None:
-    """Run every way to an interval once: a lattice, no lattice, few values, many cases."""
+    """Run every way to an interval once: a lattice, no lattice, few values, many or few cases."""
     from ragcore_kernels.resample import mean_intervals
 
     ranks = 1.0 / np.arange(1, 11)
     mean_intervals([np.repeat([0.0, 1.0], 40), np.tile(ranks, 30), np.sqrt(np.arange(300) / 300)])
-    mean_intervals([np.tile(ranks, 2_000)])
+    mean_intervals([np.tile(ranks, 2_000), np.sqrt(np.arange(9.0))])
 
 
 def compile_tests() -> None:

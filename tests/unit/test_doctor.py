@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from conformance.shapes import environment
 from ragcore import doctor, provenance
 
+DATA = Path(__file__).resolve().parents[2] / "data"
 WARM = """
 import importlib, pkgutil, sys
 import ragcore_kernels
@@ -25,9 +27,15 @@ def counts():
 
 print(warm_up())
 before = counts()
-from ragcore import score
+from pathlib import Path
+from ragcore import diagnose, score
 scores = score("run.trec", qrels="qrels.txt")
 scores.rows(), scores.table(), scores.audits
+for suite in sys.argv[1:]:
+    runs = sorted(Path(suite, "runs").glob("*.arrow"))
+    scores = score(runs, suite=suite)
+    scores.rows(), scores.table(), scores.audits
+    diagnose(runs, suite=suite)
 after = counts()
 print(sorted(name for name in after if after[name] > before[name]))
 """
@@ -64,7 +72,8 @@ def test_examine__says_where_kernels_are_kept(place, tmp_path):
 def test_warm_up__leaves_nothing_to_compile_for_text_runs(tmp_path):
     (tmp_path / "run.trec").write_text("q1 Q0 a 1 2.0 t\nq1 Q0 b 2 1.0 t\n")
     (tmp_path / "qrels.txt").write_text("q1 0 b 1\n")
-    done = subprocess.run([sys.executable, "-c", WARM], env=environment(), cwd=tmp_path,
+    suites = [str(DATA / name) for name in ("ka4", "mosaic")]
+    done = subprocess.run([sys.executable, "-c", WARM, *suites], env=environment(), cwd=tmp_path,
                           capture_output=True, text=True, check=True)  # fmt: skip
     said, rest = done.stdout.splitlines()
     assert said.startswith("kernels ready after ")
