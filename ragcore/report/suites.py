@@ -99,7 +99,12 @@ def run(found: Any, types: list[Any], said: list[str], level: float, form: str) 
     parts = [head]
     if found.scores is not None:
         parts.append(_titled("Scores", form) + render(found.scores.rows((), level), form, level))
-    blocks = [_costs(found), _rooms(found), _types(found, types), ("In words", [], [[plain(s)] for s in said])]
+    blocks = [
+        _costs(found),
+        _rooms(found),
+        _types(found, types),
+        ("In words", [], [[plain(s)] for s in said]),
+    ]
     notes = [*found.notes, *(f"{r.name}: {n}" for r in found.rungs for n in r.notes)]
     notes = list(dict.fromkeys(plain(note) for note in notes))
     blocks += [("Time", [], [[_times(found.times)]]), ("Notes", [], [[note] for note in notes])]
