@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,6 +78,7 @@ class Contrast:
     manifest : what they did differently.
     cells : by slice and measure.
     latency : p95 of both in microseconds; NaN of a run that was not timed.
+    again : compares two other runs in the same way.
     """
 
     before: RunScores
@@ -85,6 +87,7 @@ class Contrast:
     manifest: manifests.Difference
     latency: tuple[float, float]
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    again: Callable[[RunScores, RunScores], Contrast] | None = None
 
     def whole(self) -> dict[str, Cell]:
         """The cells over all cases, by measure."""
@@ -99,7 +102,20 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
     UsageError
         If there is no column to slice or stratify by.
     """
-    before, after = scores.runs[left], scores.runs[right]
+    pool = pool_size(scores.suite) if scores.suite is not None else None
+    return between(scores.runs[left], scores.runs[right], how, pool, scores.threads)
+
+
+def between(
+    before: RunScores, after: RunScores, how: Settings, pool: int | None, threads: int
+) -> Contrast:
+    """Compare two runs that were scored together.
+
+    Parameters
+    ----------
+    pool : chunks that can be retrieved, None if unknown.
+    threads : workers; no value depends on them.
+    """
     times = (
         latency.p95(latency.durations(before.traces)),
         latency.p95(latency.durations(after.traces)),
@@ -107,10 +123,9 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
     out = Contrast(
         before, after, unmatched(before, after, (before.missing, after.missing)),
         manifests.difference(before.manifest, after.manifest),
-        times,
+        times, again=lambda left, right: between(left, right, how, pool, threads),
     )  # fmt: skip
     parts = _slices(before, after, how.by)
-    pool = pool_size(scores.suite) if scores.suite is not None else None
     most = before.ceilings()
     for m, one in enumerate(before.measures):
         if one.definition.better != "more" or not form_of(one.aggregate).paired:
@@ -146,7 +161,7 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
         )
         return Cell(name, column, before.measures[m], one, pairs, m, room, rows)
 
-    for cell in in_threads(work, jobs, scores.threads):
+    for cell in in_threads(work, jobs, threads):
         out.cells[cell.slice, cell.measure.text] = cell
     return out
 

@@ -26,6 +26,7 @@ from ragcore.gates import (
 from ragcore.hard_gates import NAMES, hard_gates
 from ragcore.pairing import pair
 from ragcore.results import RunScores
+from ragcore.reviewed import reviewed
 from ragcore.summary import WHOLE, CaseValues, case_values, slices_of
 from ragcore_kernels.layout import F64, I64
 
@@ -45,7 +46,9 @@ class Gatekeeper:
         level: float = 0.95,
     ) -> None:  # fmt: skip
         self.runs, self.contrasts, self.level = runs, contrasts, level
+        self._own = {id(run): reviewed(run) for run in runs}
         self._slices: dict[tuple[int, str], list[tuple[str, I64]]] = {}
+        self._again: dict[int, Contrast] = {}
 
     def check(self, gates: Iterable[Gate], by: Sequence[str] = ()) -> list[Result]:
         """Every gate on every run and slice that it is about.
@@ -64,11 +67,13 @@ class Gatekeeper:
                 out += [Result(gate, run.name, "*", FAIL, None, why) for run in self.runs]
                 continue
             for run in self.runs:
-                for name, rows in self._parts(run, gate, by):
-                    if gate.check:
+                if gate.check:  # one trace is enough, whoever wrote its labels
+                    for name, rows in self._parts(run, gate, by):
                         out += _conditions(gate, run, name, rows)
-                    else:
-                        out.append(self._value(gate, run, name, rows))
+                    continue
+                own, left_out = self._own[id(run)]
+                for name, rows in self._parts(own, gate, by):
+                    out.append(_without(self._value(gate, own, name, rows), left_out))
         return out
 
     def _parts(self, run: RunScores, gate: Gate, by: Sequence[str]) -> list[tuple[str, I64 | None]]:
@@ -149,7 +154,7 @@ class Gatekeeper:
         if not chosen:
             return [Result(gate, "", gate.slice, FAIL, None, "no baseline to compare with")]
         out = []
-        for one in chosen:
+        for one, left_out in map(self._reviewed, chosen):
             cells = [
                 c for (part, measure), c in one.cells.items()
                 if measure == gate.measure and _covers(gate, part)
@@ -158,8 +163,19 @@ class Gatekeeper:
                 out.append(
                     Result(gate, one.after.name, gate.slice, FAIL, None, "no case in this slice")
                 )
-            out += [self._difference(gate, one, cell) for cell in cells]
+            out += [
+                _without(self._difference(gate, one, cell), left_out) for cell in cells
+            ]  # fmt: skip
         return out
+
+    def _reviewed(self, one: Contrast) -> tuple[Contrast, int]:
+        """A comparison without unreviewed cases, and how many these are."""
+        after, left_out = self._own[id(one.after)]
+        if not left_out or one.again is None:
+            return one, left_out
+        if id(one) not in self._again:
+            self._again[id(one)] = one.again(reviewed(one.before)[0], after)
+        return self._again[id(one)], left_out
 
     def _difference(self, gate: Gate, one: Contrast, cell: Cell) -> Result:
         found, run = cell.paired, one.after.name
@@ -188,6 +204,14 @@ class Gatekeeper:
             worst = _number("value" if field == "delta" else field, whole, self.level)
             share += f", whose mean would be {new.mean():.4g} against {old.mean():.4g}"
         return _at_worst(gate, plain, worst, share)
+
+
+def _without(result: Result, left_out: int) -> Result:
+    """A result that says how many cases did not enter it, as nobody reviewed them."""
+    if not left_out:
+        return result
+    said = f"{left_out} unreviewed cases never enter a gate"
+    return replace(result, reason=f"{result.reason}; {said}" if result.reason else said)
 
 
 def _holes(cell: Cell) -> int:
