@@ -147,7 +147,9 @@ def _of_case(one: dict[str, Any], known: dict[str, Document]) -> Iterator[str]:
     yield from _of_wording(one, known, needed)
 
 
-def _of_item(item: dict[str, Any], one: dict[str, Any], known: dict[str, Document]) -> Iterator[str]:
+def _of_item(
+    item: dict[str, Any], one: dict[str, Any], known: dict[str, Document]
+) -> Iterator[str]:
     document, block = known.get(item.get("doc", "")), item.get("block")
     if document is None:
         yield f"evidence in {item.get('doc')!r}, which is no document"
