@@ -16,6 +16,7 @@ from ragcore import schema
 from ragcore.columns import Rows
 from ragcore.errors import InputError, UsageError
 from ragcore.formats import arrow
+from ragcore.places import suite_folders, user_cache
 from ragcore.strings import Strings
 from ragcore_kernels.layout import I64
 from ragcore_kernels.ranking import BY_SCORE
@@ -138,10 +139,16 @@ def find_suite(name: str, near: Path | None = None) -> Path:
     for folder in around:
         if (folder / "suite.toml").is_file() and _name_of(folder) == name:
             return folder
-    looked = [*(f / name for f in around), Path("data") / name]
-    for folder in looked:
-        if (folder / "suite.toml").is_file():
+    homes = [*suite_folders(), user_cache() / "suites"]
+    looked = [*(f / name for f in around), *(f / name for f in homes)]
+    there = [folder for folder in looked if (folder / "suite.toml").is_file()]
+    for folder in there:
+        if any((folder / f"cases.{kind}").is_file() for kind in ("arrow", "parquet")):
             return folder
+    if there:
+        raise UsageError(
+            f"the suite {name!r} is not made yet", f"make it: ragcore suite run {name}"
+        )
     raise UsageError(
         f"no suite {name!r} found", "give its folder with --suite DIR, or judgements with --qrels"
     )

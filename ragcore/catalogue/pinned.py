@@ -68,6 +68,20 @@ def find(entry: Entry, data: Path | None = None) -> Source:
     raise UsageError(f"the data of {entry.name} is not in {places}", hint)
 
 
+def missing(entry: Entry, data: Path | None = None) -> list[str]:
+    """Files of a public suite that no place has; nothing is read. Empty if it can be run."""
+    named = list(entry.settings["files"])
+    for place in data_folders(data):
+        gone = [name for name in named if _at(place, name) is None]
+        if len(gone) < len(named):
+            return gone
+        official = entry.settings.get("official", [])
+        folder = place / "official" / entry.name
+        if official and all((folder / one["file"]).is_file() for one in official):
+            return []
+    return named
+
+
 def fetch(entry: Entry, data: Path | None = None, progress: Progress = no_progress) -> Path:
     """Download the official distribution; the folder that it lies in.
 

@@ -9,10 +9,11 @@ from ragcore.cli import (
     others,
     scoring,
     searching,
+    suites,
 )
 from ragcore.cli.shared import main
 
 __all__ = [
     "auditing", "diagnosing", "fusing", "indexing", "judging", "main", "others", "scoring",
-    "searching",
+    "searching", "suites",
 ]  # fmt: skip

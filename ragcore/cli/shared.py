@@ -60,7 +60,9 @@ def policy(scores: Any) -> str:
     shown = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in scores.policy.items())
     if scores.suite is None:
         return f"policy: {shown}"
-    return f"suite {scores.suite.name}: {scores.suite.kind or 'kind not stated'}\npolicy: {shown}"
+    said = [f"suite {scores.suite.name}: {scores.suite.kind or 'kind not stated'}"]
+    said += [f"cannot show: {limit}" for limit in scores.suite.settings.get("cannot_show", ())]
+    return "\n".join([*said, f"policy: {shown}"])
 
 
 def compile_beside(*parts: str) -> Any:
