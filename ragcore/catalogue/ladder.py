@@ -22,8 +22,8 @@ from ragcore.catalogue import pinned
 from ragcore.catalogue.entries import Entry, Scope
 from ragcore.errors import UsageError
 from ragcore.filters import Eligibility, Filter
+from ragcore.footprint import size_of
 from ragcore.index.opened import Index
-from ragcore.index.sizes import size_of
 from ragcore.latency import durations, nearest_rank
 from ragcore.lists import lists_of
 from ragcore.places import user_cache
@@ -337,7 +337,7 @@ def tokens_of(run: pa.Table, index: Index) -> float:
     if "n_tokens" not in lengths or not run.num_rows:
         return math.nan
     sizes = index.documents["n_tokens"].to_numpy().astype(np.float64)
-    rows = [index.row_of[name] for name in contexts.strings("id")]
+    rows = [index.row_of[name] for name in contexts.strings("id") if name is not None]
     return float(sizes[rows].sum()) / run.num_rows
 
 
