@@ -132,18 +132,3 @@ def test_miracl__vectors_are_within_the_orders_of_their_ties(miracl):
     assert high - low < 0.02
     assert scores.mean("nDCG@10") == pytest.approx(0.794, abs=0.01)
     assert scores.mean("R@100") == pytest.approx(0.959, abs=5e-4)
-
-
-def test_qasper__vectors_reproduce_their_figure(shared_data, tmp_path):
-    folder = shared_data / "qasper"
-    corpus = pq.read_table(folder / "corpus.parquet", columns=["doc_id", "text"])
-    index = index_of(corpus, tmp_path / "i", folder / "vectors_corpus.parquet", metric="ip")
-    questions = read_questions(pq.read_table(folder / "queries.parquet"))
-    vectors = vectors_by_id(
-        folder / "vectors_queries.parquet", questions.case_ids, ("query_id",), "case"
-    )
-    questions = dataclasses.replace(questions, vectors=vectors.astype(np.float32))
-    table = search(index, questions, Settings("dense-exact", 100, timing="batch")).table
-    grades = pq.read_table(folder / "qrels.parquet").select(["query_id", "doc_id", "relevance"])
-    scores = ragcore.score(table, qrels=grades, measures=["nDCG@10"])
-    assert scores.mean("nDCG@10") == pytest.approx(0.1649, abs=5e-4)
