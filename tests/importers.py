@@ -89,8 +89,19 @@ def check(name: str, made: Imported) -> None:
             assert column in made.chunks.column_names
     for official in said.get("official", ()):
         assert set(official) == {"url", "file", "sha256", "bytes"}
-        assert official["url"].endswith(official["file"])
+        assert official["url"].startswith("https://")
+        assert len(official["sha256"]) == 64
     assert all(note.endswith(".") for note in made.notes)
+
+
+def flat(run: pa.Table) -> pa.Table:
+    """Rows with scores: where scores tie, another order is possible, and bounds say what of."""
+    rows = [
+        {"case_id": row["case_id"], "id": item["id"], "score": item["score"]}
+        for row in run.to_pylist()
+        for item in row["ranked"]
+    ]
+    return pa.Table.from_pylist(rows)
 
 
 def scored(run: pa.Table, suite: Path, name: str) -> Scores:

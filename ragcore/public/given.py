@@ -171,6 +171,22 @@ def counted(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def read_text(path: Path) -> str:
+    """What a file of text holds, in UTF-8.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is no UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(path, "nothing", "a file of the official distribution") from None
+    except UnicodeDecodeError as error:
+        raise InputError(path, str(error), "text in UTF-8") from None
+
+
 def read_json(path: Path, member: str = "") -> Any:
     """What a JSON file holds, or a JSON member of a tar archive, by the end of its name.
 
