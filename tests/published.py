@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+import importers
 import tables
 from ragcore import schema
 
@@ -240,39 +241,7 @@ def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, 
     return made, run(rows, "context"), judgments(verdicts)
 
 
-ANNOTATIONS = pa.list_(pa.struct([("answer", pa.string()), ("evidence", pa.list_(pa.string()))]))
-
-
 def qasper(data: Path, folder: Path) -> Path:
-    """QASPER's questions with an answer of some annotator, as that collection scores them."""
-    questions = pl.read_parquet(data / "qasper" / "queries.parquet")
-    answers = pl.read_parquet(data / "qasper" / "answers.parquet")
-    evidence = pl.read_parquet(data / "qasper" / "evidence.parquet").filter(
-        pl.col("kind") == "evidence"
-    )
-    cited: dict[tuple[str, str], list[str]] = {}
-    for row in evidence.iter_rows(named=True):
-        key = (row["query_id"], row["annotation_id"])
-        cited.setdefault(key, []).append(row["doc_id"] or row["quote"])
-    labels: dict[str, list[Row]] = {}
-    for row in answers.iter_rows(named=True):
-        one = answer_of(row, cited.get((row["query_id"], row["annotation_id"]), []))
-        if one is not None:
-            labels.setdefault(row["query_id"], []).append(one)
-    names = [q for q in questions["query_id"] if q in labels]
-    table = pa.table(
-        {"case_id": names, "lang": ["en"] * len(names),
-         "annotations": pa.array([labels[name] for name in names], ANNOTATIONS)}
-    )  # fmt: skip
-    return tables.write_suite(folder, table)
-
-
-def answer_of(row: Row, evidence: list[str]) -> Row | None:
-    """One annotator's answer in the form that the collection scores; None if it says nothing."""
-    if row["type"] == "unanswerable":
-        return {"answer": "Unanswerable", "evidence": []}
-    if row["spans"]:
-        return {"answer": ", ".join(row["spans"]), "evidence": evidence}
-    if row["type"] in ("yes_no", "boolean") or row["yes_no"] is not None:
-        return {"answer": "Yes" if row["yes_no"] else "No", "evidence": evidence}
-    return {"answer": row["text"], "evidence": evidence} if row["text"] else None
+    """QASPER's questions and labels, as that collection scores them."""
+    made = importers.built(data, "qasper")
+    return tables.write_suite(folder, made.cases)
