@@ -6,14 +6,17 @@ engine's own columns.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
+import public_suites
 import tables
 from ragcore import schema
+from ragcore.public import scifact as _scifact
 
 Row = dict[str, Any]
 
@@ -202,28 +205,13 @@ def mtrag(data: Path, folder: Path) -> tuple[Path, dict[str, pa.Table]]:
 def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, pa.Table]:
     """SciFact's 300 test claims: BM25's best `depth` abstracts as context, labels as verdicts.
 
-    A claim is its own reference claim; SUPPORT is a `yes`, CONTRADICT a `contradicts`. An abstract
-    that the annotators did not mark says neither, by the collection's rule: `no`.
+    An abstract that the annotators did not mark says neither, by the collection's rule: `no`.
     """
-    questions = pl.read_parquet(data / "scifact" / "queries.parquet").filter(
-        pl.col("split") == "test"
-    )
-    labels = pl.read_parquet(data / "scifact" / "claims.parquet")
-    kept = set(questions["query_id"])
-    cases = [
-        {"case_id": q["query_id"], "lang": "en", "answerable": q["answerable"],
-         "claims": [{"text": q["text"], "required": True}]}
-        for q in questions.iter_rows(named=True)
-    ]  # fmt: skip
-    made = suite(folder, cases, "lang", "answerable", "claims")
-    words = {"SUPPORT": "yes", "CONTRADICT": "contradicts"}
-    verdicts = [
-        {"case_id": row["query_id"], "claim": 0, "relation": "chunk_entails_reference",
-         "evidence": [row["doc_id"]], "verdict": words[row["label"]], "judge": "annotators",
-         "rung": "human"}
-        for row in labels.unique(["query_id", "doc_id", "label"], maintain_order=True)
-        .iter_rows(named=True) if row["query_id"] in kept
-    ]  # fmt: skip
+    suite = _scifact.build(public_suites.read(data / "scifact"))
+    given = suite.judgments["annotators"]
+    names = ("case_id", "relation", "claim", "evidence", "verdict", "judge", "rung", "adjudicated")
+    verdicts = [{name: row.get(name) for name in names} for row in given.to_pylist()]
+    made = public_suites.write(folder, dataclasses.replace(suite, chunks=None), judged=False)
     ranked = pl.read_parquet(data / "scifact" / "runs.parquet").filter(
         (pl.col("system") == "bm25") & (pl.col("rank") <= depth)
     )
