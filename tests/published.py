@@ -7,6 +7,7 @@ engine's own columns.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import public_suites
 import tables
 from ragcore import schema
+from ragcore.public import nomiracl_zh as _nomiracl
 from ragcore.public import scifact as _scifact
 
 Row = dict[str, Any]
@@ -50,40 +52,10 @@ def judgments(rows: list[Row]) -> pa.Table:
     )  # fmt: skip
 
 
-def nomiracl(data: Path, folder: Path) -> tuple[Path, dict[str, pa.Table]]:
-    """NoMIRACL in Chinese: 250 + 250 questions, the answers of eleven systems.
-
-    The prompt allows two answers; anything else, and both at once, is an invalid output: the trace
-    says so in `error` and has no state.
-    """
-    questions = pl.read_parquet(data / "nomiracl_zh" / "queries.parquet")
-    answers = pl.read_parquet(data / "nomiracl_zh" / "responses.parquet")
-    cases = [
-        {"case_id": q["query_id"], "lang": "zh", "answerable": q["answerable"],
-         "expected_state": "answer" if q["answerable"] else "abstain"}
-        for q in questions.iter_rows(named=True)
-    ]  # fmt: skip
-    made = suite(folder, cases, "lang", "answerable", "expected_state")
-    runs = {}
-    for (system,), own in answers.group_by("system", maintain_order=True):
-        rows = []
-        for one in own.iter_rows(named=True):
-            state = _said(one["response"])
-            rows.append(
-                {"case_id": one["query_id"], "proposed": {"state": state, "text": one["response"]},
-                 "error": None if state else "invalid output"}
-            )  # fmt: skip
-        runs[str(system)] = run(rows, "proposed", "error")
-    return made, runs
-
-
-def _said(response: str) -> str | None:
-    """The state that an answer in the asked-for form tells; None for any other."""
-    text = response.lower().replace("’", "'")
-    silent, present = "i don't know" in text, "yes, answer is present" in text
-    if silent == present:
-        return None
-    return "abstain" if silent else "answer"
+def nomiracl(data: Path, folder: Path) -> tuple[Path, Mapping[str, pa.Table]]:
+    """NoMIRACL in Chinese: 250 + 250 questions, the answers of eleven systems."""
+    suite = _nomiracl.build(public_suites.read(data / "nomiracl_zh"))
+    return public_suites.write(folder, dataclasses.replace(suite, chunks=None)), suite.runs
 
 
 EXPERT_SUPPORT = {"Complete": "yes", "Partial": "partial", "Incomplete": "partial"}
