@@ -10,6 +10,7 @@ import pyarrow as pa
 import indexes
 import ragcore
 import tables
+from ragcore import schema
 from ragcore.analysis import analyzer_for
 from ragcore.index.build import build
 from ragcore.index.chunks import read_chunks
@@ -58,3 +59,9 @@ def found(folder: Path, path: Path, analyzer: str = "", **settings: object) -> p
 def mean(run: pa.Table, folder: Path, name: str) -> float:
     """The mean of a measure over the cases that have it."""
     return ragcore.score(run, suite=folder, measures=[name]).mean(name)
+
+
+def cut(folder: Path, rows: list[dict[str, object]]) -> None:
+    """Give a suite folder other chunks."""
+    fields = [schema.CHUNKS.field(name) for name in rows[0]]
+    tables.write_ipc(pa.Table.from_pylist(rows, pa.schema(fields)), folder / "chunks.arrow")

@@ -17,6 +17,7 @@ import pyarrow as pa
 import public_suites
 import tables
 from ragcore import schema
+from ragcore.public import clapnq as _clapnq
 from ragcore.public import nomiracl_zh as _nomiracl
 from ragcore.public import scifact as _scifact
 
@@ -102,22 +103,10 @@ def expertqa(data: Path, folder: Path) -> tuple[Path, pa.Table, pa.Table]:
 
 
 def clapnq(data: Path, folder: Path) -> tuple[Path, dict[str, pa.Table]]:
-    """CLAPNQ's development half: 300 answerable questions, 300 that their passage does not answer.
-
-    The runs are rankings of its 600 passages.
-    """
-    questions = pl.read_parquet(data / "clapnq" / "queries.parquet")
-    gold = dict(pl.read_parquet(data / "clapnq" / "qrels.parquet")
-                .select("query_id", "doc_id").iter_rows())  # fmt: skip
-    cases = [
-        {"case_id": q["query_id"], "lang": "en", "answerable": q["answerable"],
-         "expected_state": "answer" if q["answerable"] else "abstain",
-         "evidence": [{"doc_id": gold[q["query_id"]], "required": True, "relevance": 1}]
-         if q["query_id"] in gold else []}
-        for q in questions.iter_rows(named=True)
-    ]  # fmt: skip
-    made = suite(folder, cases, "lang", "answerable", "expected_state", "evidence")
+    """CLAPNQ's development half, and rankings of its 600 passages."""
+    suite = _clapnq.build(public_suites.read(data / "clapnq"))
     ranked = pl.read_parquet(data / "clapnq" / "runs.parquet")
+    made = public_suites.write(folder, suite)
     return made, {name: _ranking(own) for name, own in _systems(ranked)}
 
 
