@@ -18,6 +18,7 @@ import public_suites
 import tables
 from ragcore import schema
 from ragcore.public import clapnq as _clapnq
+from ragcore.public import mtrag as _mtrag
 from ragcore.public import nomiracl_zh as _nomiracl
 from ragcore.public import scifact as _scifact
 
@@ -123,44 +124,10 @@ def _ranking(own: pl.DataFrame) -> pa.Table:
     return run(rows, "ranked")
 
 
-MTRAG_STATES = {
-    "ANSWERABLE": (True, "answer"), "UNANSWERABLE": (False, "abstain"),
-    "PARTIAL": (True, "partial"), "CONVERSATIONAL": (None, None),
-    "UNDERSPECIFIED": (None, "escalate"),
-}  # fmt: skip
-"""What MTRAG's classes ask for; whether small talk has an answer is left open."""
-
-
-def mtrag(data: Path, folder: Path) -> tuple[Path, dict[str, pa.Table]]:
-    """MTRAG's rated turns: 159 tasks, three systems.
-
-    The benchmark's own ``conditional_idk`` tells whether a system was right to answer or not; with
-    the class of the task it gives back what the system did.
-    """
-    tasks = pl.read_parquet(data / "mtrag" / "human_tasks.parquet")
-    scores = pl.read_parquet(data / "mtrag" / "human_scores.parquet").filter(
-        pl.col("metric") == "conditional_idk"
-    )
-    cases = []
-    for task in tasks.iter_rows(named=True):
-        answerable, state = MTRAG_STATES[task["answerability"]]
-        cases.append(
-            {"case_id": task["task_id"], "lang": "en", "answerable": answerable,
-             "turn": task["turn"], "conversation": task["task_id"].split("<::>")[0],
-             "expected_state": state, "slices": [("class", task["answerability"])]}
-        )  # fmt: skip
-    made = suite(
-        folder, cases, "lang", "answerable", "turn", "conversation", "expected_state", "slices"
-    )
-    kind = dict(tasks.select("task_id", "answerability").iter_rows())
-    runs = {}
-    for (system,), own in scores.group_by("system", maintain_order=True):
-        rows = []
-        for task, right in own.select("task_id", "value").iter_rows():
-            silent = (kind[task] == "UNANSWERABLE") == bool(right)
-            rows.append({"case_id": task, "proposed": {"state": "abstain" if silent else "answer"}})
-        runs[str(system)] = run(rows, "proposed")
-    return made, runs
+def mtrag(data: Path, folder: Path) -> tuple[Path, Mapping[str, pa.Table]]:
+    """MTRAG's rated turns: 159 tasks, three systems."""
+    suite = _mtrag.rated(public_suites.read(data / "mtrag"))
+    return public_suites.write(folder, dataclasses.replace(suite, chunks=None)), suite.runs
 
 
 def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, pa.Table]:

@@ -20,6 +20,7 @@ from ragcore.public.reading import (
     Tables,
     documents,
     held_file,
+    in_order,
     json_lines,
     many,
     refuse_twice,
@@ -77,12 +78,13 @@ def build(tables: Tables) -> Imported:
         },
         schema.CASES,
     )
-    shown = candidates.sort("position").group_by("query_id").agg(id="doc_id")
-    given = queries.select("query_id").join(shown, on="query_id", how="left")
+    shown: dict[str, list[dict[str, str]]] = {name: [] for name in names}
+    for query, document, _ in candidates.sort("position").iter_rows():
+        shown[query].append({"id": document})
     runs, n_invalid = {}, 0
     for (system,), own in responses.group_by("system", maintain_order=True):
         refuse_twice(f"responses of {system}", own["query_id"], "question")
-        runs[str(system)], invalid = _run(given, own)
+        runs[str(system)], invalid = _run(shown, own)
         n_invalid += invalid
     total = n * len(runs)
     notes = (
@@ -95,15 +97,15 @@ def build(tables: Tables) -> Imported:
     return Imported(cases, documents(corpus, "zh"), runs, {}, notes)
 
 
-def _run(given: pl.DataFrame, own: pl.DataFrame) -> tuple[pa.Table, int]:
+def _run(shown: dict[str, list[dict[str, str]]], own: pl.DataFrame) -> tuple[pa.Table, int]:
     """The answers of one system in the order of the cases, and how many are invalid."""
-    rows = given.join(own, on="query_id", how="inner")
+    rows = in_order(own, "query_id", list(shown))
     said = rows["response"].to_list()
     states = [state_of(one) for one in said]
     invalid = [None if state else INVALID for state in states]
     columns = {
         "case_id": rows["query_id"],
-        "context": [[{"id": one} for one in ids or ()] for ids in rows["id"].to_list()],
+        "context": [shown[name] for name in rows["query_id"]],
         "proposed": [
             {"state": state, "text": text} for state, text in zip(states, said, strict=True)
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,9 +51,10 @@ def refuse_unknown(where: str, ids: pl.Series, known: pl.Series, what: str) -> N
     InputError
         Naming the first few.
     """
-    lost = ids.filter(~ids.is_in(known.implode())).unique(maintain_order=True)
-    if len(lost):
-        named = ", ".join(repr(one) for one in lost.head(LISTED).to_list())
+    there = set(known.to_list())
+    lost = [one for one in dict.fromkeys(ids.to_list()) if one not in there]
+    if lost:
+        named = ", ".join(repr(one) for one in lost[:LISTED])
         more = f" and {len(lost) - LISTED} more" if len(lost) > LISTED else ""
         raise InputError(where, f"unknown {what} {named}{more}", f"each a {what} of the collection")
 
@@ -97,6 +99,14 @@ def typed(columns: Mapping[str, Values], of: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
+def in_order(rows: pl.DataFrame, column: str, names: Sequence[str]) -> pl.DataFrame:
+    """The rows whose `column` is among `names`, in the order of these; stable."""
+    place = {name: at for at, name in enumerate(names)}
+    at = [place.get(name, -1) for name in rows[column].to_list()]
+    held = rows.with_columns(pl.Series("__at", at, pl.Int64)).filter(pl.col("__at") >= 0)
+    return held.sort("__at", maintain_order=True).drop("__at")
+
+
 def evidence_of(cases: Sequence[str], rows: pl.DataFrame, absent: Iterable[str] = ()) -> pa.Array:
     """Lists of evidence, one a case.
 
@@ -105,25 +115,22 @@ def evidence_of(cases: Sequence[str], rows: pl.DataFrame, absent: Iterable[str] 
     cases : ids of the cases in order.
     rows : `case_id` and fields of `schema.EVIDENCE`; those that are not there are null. Rows of a
         case stay in their order.
-    absent : cases whose evidence is not known: null. Any other case without rows has none: an
-        empty list.
+    absent : cases whose evidence is not known: null, if they have no rows. Any other case without
+        rows has none: an empty list.
     """
-    place = pl.DataFrame({"case_id": list(cases), "at": range(len(cases))})
-    held = rows.join(place, on="case_id").sort("at", maintain_order=True)
-    counts = place.join(rows.group_by("case_id").len(), on="case_id", how="left").sort("at")
-    ends = [0, *counts["len"].fill_null(0).cum_sum().to_list()]
-    unknown = set(absent)
+    held = in_order(rows, "case_id", cases)
+    counts = Counter(held["case_id"].to_list())
+    unknown, offsets, end = set(absent) - counts.keys(), [], 0
+    for case in cases:  # a null offset makes a null list
+        offsets.append(None if case in unknown else end)
+        end += counts[case]
     fields = [
         arrow_of(held[field.name], field.type) if field.name in held.columns
         else pa.nulls(len(held), field.type)
         for field in schema.EVIDENCE
     ]  # fmt: skip
     items = pa.StructArray.from_arrays(fields, fields=list(schema.EVIDENCE))
-    offsets: list[int | None] = list(ends)
-    for at, case in enumerate(cases):  # a null offset makes a null list
-        if case in unknown:
-            offsets[at] = None
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items)
+    return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), items)
 
 
 def flat_run(rows: pl.DataFrame, case: str = "query_id", document: str = "doc_id") -> pa.Table:

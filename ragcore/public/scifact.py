@@ -23,6 +23,7 @@ from ragcore.public.reading import (
     documents,
     evidence_of,
     held_file,
+    in_order,
     json_lines,
     many,
     refuse_twice,
@@ -56,7 +57,7 @@ def build(tables: Tables) -> Imported:
     refuse_unknown("claims", claims["label"], pl.Series(list(VERDICTS)), "label")
     kept = queries.filter(pl.col("split") == SCORED)
     names = kept["query_id"]
-    own = [rows.filter(pl.col("query_id").is_in(names.implode())) for rows in (qrels, claims)]
+    own = [in_order(rows, "query_id", names.to_list()) for rows in (qrels, claims)]
     n = len(kept)
     cases = typed(
         {
