@@ -195,6 +195,10 @@ def manifest(name: str, settings: Settings, **more: object) -> dict[bytes, bytes
         "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))",
         "indexed": "search cards (title)",
         "k1": K1,
+        "cannot_show": [
+            "how good any system is: the cases were made so that each layer fails in a known way",
+            "what users ask, or how often: the cases are no sample",
+        ],
         "languages": LANGS,
         "lengths": "exact",
         "pack": settings.pack,

@@ -116,6 +116,10 @@ def manifest(run: Run, faults: str = "by case") -> dict[bytes, bytes]:
         "identities": bound,
         "indexed": "card and lines",
         "k1": K1,
+        "cannot_show": [
+            "how good any system is: the cases were made so that each layer fails in a known way",
+            "what users ask, or how often: the cases are no sample",
+        ],
         "languages": LANGS,
         "prompt": PROMPT,
         "repeats": 1,
