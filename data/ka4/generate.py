@@ -195,10 +195,6 @@ def manifest(name: str, settings: Settings, **more: object) -> dict[bytes, bytes
         "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))",
         "indexed": "search cards (title)",
         "k1": K1,
-        "cannot_show": [
-            "how good any system is: the cases were made so that each layer fails in a known way",
-            "what users ask, or how often: the cases are no sample",
-        ],
         "languages": LANGS,
         "lengths": "exact",
         "pack": settings.pack,
@@ -282,6 +278,10 @@ def about() -> dict[str, Any]:
         "source": "authored for this project; the idea of the suite is from a public textbook "
         "chapter",
         "labels": "authored with the cases; checked by rule in tests/golden/test_ka4.py",
+        "cannot_show": [
+            "how good any system is: the cases were made so that each layer fails in a known way",
+            "what users ask, or how often: the cases are no sample",
+        ],
         "languages": LANGS,
         "extractive": True,
         "measures": MEASURES,

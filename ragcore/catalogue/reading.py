@@ -92,9 +92,9 @@ def _sides(run: SuiteRun, kinds: list[Type]) -> list[str]:
             won: list[list[str]] = [[], []]
             for kind in kinds:
                 left, right = (kind.means[i] for i in at)
-                known = left is not None and right is not None
-                if known and left != right and max(kind.n) >= TINY:
-                    won[int(right > left)].append(kind.name)
+                if left is None or right is None or left == right or max(kind.n) < TINY:
+                    continue
+                won[int(right > left)].append(kind.name)
             said = [
                 f"{one.name} is ahead on {', '.join(types)}"
                 for one, types in zip(sides, won, strict=True) if types
