@@ -68,14 +68,16 @@ def _cell(row: dict) -> str:
 
 
 def types(found: SuiteRun) -> list[str]:
-    """The primary measure by query type; nothing where there is one type or none."""
+    """The primary measure by query type and by what else the suite is sliced by."""
     assert found.scores is not None
-    kinds = [k for k in reading.types_of(found, found.scores.measures[0]) if max(k.n)]
-    if len(kinds) < 2:
-        return []
     names = [one.name for one in found.scores.runs]
-    body = [[k.name, str(max(k.n)), *map(decimal, k.means), ", ".join(k.best)] for k in kinds]
-    return ["", *table([f"{found.scores.measures[0]} by type", "n", *names, "best"], body, True)]
+    lines: list[str] = []
+    for column, all_kinds in reading.pivots(found, found.scores.measures[0]).items():
+        kinds = [k for k in all_kinds if max(k.n)]
+        body = [[k.name, str(max(k.n)), *map(decimal, k.means), ", ".join(k.best)] for k in kinds]
+        head = [f"{found.scores.measures[0]} by {column}", "n", *names, "best"]
+        lines += ["", *table(head, body, True)]
+    return lines
 
 
 def block(found: SuiteRun) -> list[str]:

@@ -22,10 +22,18 @@ _PUBLIC_NEEDS = ("name", "title", "kind", "version", "licence", "source", "canno
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a question may look: a name, and filters as `ragcore search` takes them."""
+    """How questions are asked, and where they may look.
+
+    Attributes
+    ----------
+    name : of the scope.
+    filters : as `ragcore search` takes them.
+    question : column of the cases that is asked; "" for the usual one.
+    """
 
     name: str
-    filters: tuple[str, ...]
+    filters: tuple[str, ...] = ()
+    question: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Entry:
         """Where questions may look; one that is called "" where the suite does not say."""
         base = tuple(self.settings.get("filters", ()))
         return [
-            Scope(str(one["name"]), (*base, *one.get("filters", ())))
+            Scope(one["name"], (*base, *one.get("filters", ())), one.get("question", ""))
             for one in self.settings.get("scope", ())
         ] or [Scope("", base)]
 
@@ -158,8 +166,9 @@ def _check(toml: Path, settings: dict[str, Any]) -> None:
         if name not in STRATEGIES:
             raise InputError(toml, f"unknown strategy {name!r}", f"one of {', '.join(STRATEGIES)}")
     for one in settings.get("scope", []):
-        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-            raise InputError(toml, f"scope {one!r}", "a name, and filters")
+        texts = isinstance(one, dict) and [one.get("name"), one.get("question", "")]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise InputError(toml, f"scope {one!r}", "a name, filters, a question's column")
     _check_files(toml, settings.get("files", {}))
     for one in settings.get("official", []):
         gone = [key for key in ("url", "file", "sha256", "bytes") if key not in one]

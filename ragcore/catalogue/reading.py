@@ -32,7 +32,12 @@ class Type:
 
 
 def types_of(run: SuiteRun, measure: str, by: str = "type") -> list[Type]:
-    """The primary measure by query type, the largest types first; empty without such a column."""
+    """The primary measure by query type, the largest first; empty without such a column.
+
+    Parameters
+    ----------
+    by : another column of the cases to slice by.
+    """
     if run.scores is None or by not in run.suite.cases.column_names:
         return []
     names = [one.name for one in run.scores.runs]
@@ -51,6 +56,13 @@ def types_of(run: SuiteRun, measure: str, by: str = "type") -> list[Type]:
         best = [n for n, m in zip(names, means, strict=True) if not alike and m == top]
         out.append(Type(kind, [n for n, _ in pairs], means, best))
     return sorted(out, key=lambda one: (-max(one.n, default=0), one.name))
+
+
+def pivots(run: SuiteRun, measure: str) -> dict[str, list[Type]]:
+    """`types_of` by every column that the suite is sliced by and that has several values."""
+    columns = dict.fromkeys(["type", *run.entry.settings.get("by", ())])
+    found = {name: types_of(run, measure, name) for name in columns}
+    return {name: kinds for name, kinds in found.items() if len(kinds) > 1}
 
 
 def sentences(run: SuiteRun, level: float = 0.95) -> list[str]:

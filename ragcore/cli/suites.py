@@ -211,8 +211,8 @@ def _shown(found: Any, given: dict[str, Any], form: str) -> Any:
     level = given["level"]
     if form in FOR_PEOPLE:
         primary = found.scores.measures[0] if found.scores is not None else ""
-        types = reading.types_of(found, primary)
-        return pages.run(found, types, reading.sentences(found, level), level, form)
+        pivots = reading.pivots(found, primary)
+        return pages.run(found, pivots, reading.sentences(found, level), level, form)
     for one in found.rungs:
         if one.skipped:
             say_notes([f"{found.entry.name}/{one.name}: not evaluated, {one.skipped}"])

@@ -86,25 +86,24 @@ def checks(found: list[Any]) -> Block:
     return ("", ["", "what", "found"], body)
 
 
-def run(found: Any, types: list[Any], said: list[str], level: float, form: str) -> bytes:
+def run(
+    found: Any, pivots: dict[str, list[Any]], said: list[str], level: float, form: str
+) -> bytes:
     """The report of a suite that was run.
 
     Parameters
     ----------
     found : a `SuiteRun`.
-    types : the primary measure by query type, `reading.types_of`.
+    pivots : the primary measure by query type and other columns, `reading.pivots`.
     said : the ladder in words.
     """
     head = page([about(found.entry, found.form)], form)
     parts = [head]
     if found.scores is not None:
         parts.append(_titled("Scores", form) + render(found.scores.rows((), level), form, level))
-    blocks = [
-        _costs(found),
-        _rooms(found),
-        _types(found, types),
-        ("In words", [], [[plain(s)] for s in said]),
-    ]
+    blocks = [_costs(found), _rooms(found)]
+    blocks += [_types(found, name, kinds) for name, kinds in pivots.items()]
+    blocks.append(("In words", [], [[plain(s)] for s in said]))
     notes = [*found.notes, *(f"{r.name}: {n}" for r in found.rungs for n in r.notes)]
     notes = list(dict.fromkeys(plain(note) for note in notes))
     blocks += [("Time", [], [[_times(found.times)]]), ("Notes", [], [[note] for note in notes])]
@@ -147,19 +146,18 @@ def _rooms(found: Any) -> Block:
     return ("What each run leaves open", ["run", *names], body)
 
 
-def _types(found: Any, types: list[Any]) -> Block:
-    if not types:
-        return ("", [], [])
+def _types(found: Any, column: str, kinds: list[Any]) -> Block:
+    """The primary measure by the values of a column."""
     names = [one.name for one in found.scores.runs]
-    title = f"{found.scores.measures[0]} by query type"
     body = [
         [plain(one.name), str(max(one.n)), *(decimal(mean) for mean in one.means),
          ", ".join(one.best)]
-        for one in types if max(one.n)
+        for one in kinds if max(one.n)
     ]  # fmt: skip
-    none = [plain(one.name) for one in types if not max(one.n)]
-    block = (title, ["type", "n", *names, "best"], body)
-    return block if not none else (f"{title} (no value for {', '.join(none)})", block[1], body)
+    none = [plain(one.name) for one in kinds if not max(one.n)]
+    title = f"{found.scores.measures[0]} by {column}"
+    title += f" (no value for {', '.join(none)})" if none else ""
+    return (title, [column, "n", *names, "best"], body)
 
 
 def _times(times: dict[str, float]) -> str:
