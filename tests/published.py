@@ -6,14 +6,22 @@ engine's own columns.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
+import importers
+import public_suites
 import tables
 from ragcore import schema
+from ragcore.public import clapnq as _clapnq
+from ragcore.public import mtrag as _mtrag
+from ragcore.public import nomiracl_zh as _nomiracl
+from ragcore.public import scifact as _scifact
 
 Row = dict[str, Any]
 
@@ -47,40 +55,10 @@ def judgments(rows: list[Row]) -> pa.Table:
     )  # fmt: skip
 
 
-def nomiracl(data: Path, folder: Path) -> tuple[Path, dict[str, pa.Table]]:
-    """NoMIRACL in Chinese: 250 + 250 questions, the answers of eleven systems.
-
-    The prompt allows two answers; anything else, and both at once, is an invalid output: the trace
-    says so in `error` and has no state.
-    """
-    questions = pl.read_parquet(data / "nomiracl_zh" / "queries.parquet")
-    answers = pl.read_parquet(data / "nomiracl_zh" / "responses.parquet")
-    cases = [
-        {"case_id": q["query_id"], "lang": "zh", "answerable": q["answerable"],
-         "expected_state": "answer" if q["answerable"] else "abstain"}
-        for q in questions.iter_rows(named=True)
-    ]  # fmt: skip
-    made = suite(folder, cases, "lang", "answerable", "expected_state")
-    runs = {}
-    for (system,), own in answers.group_by("system", maintain_order=True):
-        rows = []
-        for one in own.iter_rows(named=True):
-            state = _said(one["response"])
-            rows.append(
-                {"case_id": one["query_id"], "proposed": {"state": state, "text": one["response"]},
-                 "error": None if state else "invalid output"}
-            )  # fmt: skip
-        runs[str(system)] = run(rows, "proposed", "error")
-    return made, runs
-
-
-def _said(response: str) -> str | None:
-    """The state that an answer in the asked-for form tells; None for any other."""
-    text = response.lower().replace("’", "'")
-    silent, present = "i don't know" in text, "yes, answer is present" in text
-    if silent == present:
-        return None
-    return "abstain" if silent else "answer"
+def nomiracl(data: Path, folder: Path) -> tuple[Path, Mapping[str, pa.Table]]:
+    """NoMIRACL in Chinese: 250 + 250 questions, the answers of eleven systems."""
+    suite = _nomiracl.build(public_suites.read(data / "nomiracl_zh"))
+    return public_suites.write(folder, dataclasses.replace(suite, chunks=None)), suite.runs
 
 
 EXPERT_SUPPORT = {"Complete": "yes", "Partial": "partial", "Incomplete": "partial"}
@@ -127,22 +105,10 @@ def expertqa(data: Path, folder: Path) -> tuple[Path, pa.Table, pa.Table]:
 
 
 def clapnq(data: Path, folder: Path) -> tuple[Path, dict[str, pa.Table]]:
-    """CLAPNQ's development half: 300 answerable questions, 300 that their passage does not answer.
-
-    The runs are rankings of its 600 passages.
-    """
-    questions = pl.read_parquet(data / "clapnq" / "queries.parquet")
-    gold = dict(pl.read_parquet(data / "clapnq" / "qrels.parquet")
-                .select("query_id", "doc_id").iter_rows())  # fmt: skip
-    cases = [
-        {"case_id": q["query_id"], "lang": "en", "answerable": q["answerable"],
-         "expected_state": "answer" if q["answerable"] else "abstain",
-         "evidence": [{"doc_id": gold[q["query_id"]], "required": True, "relevance": 1}]
-         if q["query_id"] in gold else []}
-        for q in questions.iter_rows(named=True)
-    ]  # fmt: skip
-    made = suite(folder, cases, "lang", "answerable", "expected_state", "evidence")
+    """CLAPNQ's development half, and rankings of its 600 passages."""
+    suite = _clapnq.build(public_suites.read(data / "clapnq"))
     ranked = pl.read_parquet(data / "clapnq" / "runs.parquet")
+    made = public_suites.write(folder, suite)
     return made, {name: _ranking(own) for name, own in _systems(ranked)}
 
 
@@ -159,71 +125,22 @@ def _ranking(own: pl.DataFrame) -> pa.Table:
     return run(rows, "ranked")
 
 
-MTRAG_STATES = {
-    "ANSWERABLE": (True, "answer"), "UNANSWERABLE": (False, "abstain"),
-    "PARTIAL": (True, "partial"), "CONVERSATIONAL": (None, None),
-    "UNDERSPECIFIED": (None, "escalate"),
-}  # fmt: skip
-"""What MTRAG's classes ask for; whether small talk has an answer is left open."""
-
-
-def mtrag(data: Path, folder: Path) -> tuple[Path, dict[str, pa.Table]]:
-    """MTRAG's rated turns: 159 tasks, three systems.
-
-    The benchmark's own ``conditional_idk`` tells whether a system was right to answer or not; with
-    the class of the task it gives back what the system did.
-    """
-    tasks = pl.read_parquet(data / "mtrag" / "human_tasks.parquet")
-    scores = pl.read_parquet(data / "mtrag" / "human_scores.parquet").filter(
-        pl.col("metric") == "conditional_idk"
-    )
-    cases = []
-    for task in tasks.iter_rows(named=True):
-        answerable, state = MTRAG_STATES[task["answerability"]]
-        cases.append(
-            {"case_id": task["task_id"], "lang": "en", "answerable": answerable,
-             "turn": task["turn"], "conversation": task["task_id"].split("<::>")[0],
-             "expected_state": state, "slices": [("class", task["answerability"])]}
-        )  # fmt: skip
-    made = suite(
-        folder, cases, "lang", "answerable", "turn", "conversation", "expected_state", "slices"
-    )
-    kind = dict(tasks.select("task_id", "answerability").iter_rows())
-    runs = {}
-    for (system,), own in scores.group_by("system", maintain_order=True):
-        rows = []
-        for task, right in own.select("task_id", "value").iter_rows():
-            silent = (kind[task] == "UNANSWERABLE") == bool(right)
-            rows.append({"case_id": task, "proposed": {"state": "abstain" if silent else "answer"}})
-        runs[str(system)] = run(rows, "proposed")
-    return made, runs
+def mtrag(data: Path, folder: Path) -> tuple[Path, Mapping[str, pa.Table]]:
+    """MTRAG's rated turns: 159 tasks, three systems."""
+    suite = _mtrag.rated(public_suites.read(data / "mtrag"))
+    return public_suites.write(folder, dataclasses.replace(suite, chunks=None)), suite.runs
 
 
 def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, pa.Table]:
     """SciFact's 300 test claims: BM25's best `depth` abstracts as context, labels as verdicts.
 
-    A claim is its own reference claim; SUPPORT is a `yes`, CONTRADICT a `contradicts`. An abstract
-    that the annotators did not mark says neither, by the collection's rule: `no`.
+    An abstract that the annotators did not mark says neither, by the collection's rule: `no`.
     """
-    questions = pl.read_parquet(data / "scifact" / "queries.parquet").filter(
-        pl.col("split") == "test"
-    )
-    labels = pl.read_parquet(data / "scifact" / "claims.parquet")
-    kept = set(questions["query_id"])
-    cases = [
-        {"case_id": q["query_id"], "lang": "en", "answerable": q["answerable"],
-         "claims": [{"text": q["text"], "required": True}]}
-        for q in questions.iter_rows(named=True)
-    ]  # fmt: skip
-    made = suite(folder, cases, "lang", "answerable", "claims")
-    words = {"SUPPORT": "yes", "CONTRADICT": "contradicts"}
-    verdicts = [
-        {"case_id": row["query_id"], "claim": 0, "relation": "chunk_entails_reference",
-         "evidence": [row["doc_id"]], "verdict": words[row["label"]], "judge": "annotators",
-         "rung": "human"}
-        for row in labels.unique(["query_id", "doc_id", "label"], maintain_order=True)
-        .iter_rows(named=True) if row["query_id"] in kept
-    ]  # fmt: skip
+    suite = _scifact.build(public_suites.read(data / "scifact"))
+    given = suite.judgments["annotators"]
+    names = ("case_id", "relation", "claim", "evidence", "verdict", "judge", "rung", "adjudicated")
+    verdicts = [{name: row.get(name) for name in names} for row in given.to_pylist()]
+    made = public_suites.write(folder, dataclasses.replace(suite, chunks=None), judged=False)
     ranked = pl.read_parquet(data / "scifact" / "runs.parquet").filter(
         (pl.col("system") == "bm25") & (pl.col("rank") <= depth)
     )
@@ -240,39 +157,7 @@ def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, 
     return made, run(rows, "context"), judgments(verdicts)
 
 
-ANNOTATIONS = pa.list_(pa.struct([("answer", pa.string()), ("evidence", pa.list_(pa.string()))]))
-
-
 def qasper(data: Path, folder: Path) -> Path:
-    """QASPER's questions with an answer of some annotator, as that collection scores them."""
-    questions = pl.read_parquet(data / "qasper" / "queries.parquet")
-    answers = pl.read_parquet(data / "qasper" / "answers.parquet")
-    evidence = pl.read_parquet(data / "qasper" / "evidence.parquet").filter(
-        pl.col("kind") == "evidence"
-    )
-    cited: dict[tuple[str, str], list[str]] = {}
-    for row in evidence.iter_rows(named=True):
-        key = (row["query_id"], row["annotation_id"])
-        cited.setdefault(key, []).append(row["doc_id"] or row["quote"])
-    labels: dict[str, list[Row]] = {}
-    for row in answers.iter_rows(named=True):
-        one = answer_of(row, cited.get((row["query_id"], row["annotation_id"]), []))
-        if one is not None:
-            labels.setdefault(row["query_id"], []).append(one)
-    names = [q for q in questions["query_id"] if q in labels]
-    table = pa.table(
-        {"case_id": names, "lang": ["en"] * len(names),
-         "annotations": pa.array([labels[name] for name in names], ANNOTATIONS)}
-    )  # fmt: skip
-    return tables.write_suite(folder, table)
-
-
-def answer_of(row: Row, evidence: list[str]) -> Row | None:
-    """One annotator's answer in the form that the collection scores; None if it says nothing."""
-    if row["type"] == "unanswerable":
-        return {"answer": "Unanswerable", "evidence": []}
-    if row["spans"]:
-        return {"answer": ", ".join(row["spans"]), "evidence": evidence}
-    if row["type"] in ("yes_no", "boolean") or row["yes_no"] is not None:
-        return {"answer": "Yes" if row["yes_no"] else "No", "evidence": evidence}
-    return {"answer": row["text"], "evidence": evidence} if row["text"] else None
+    """QASPER's questions and labels, as that collection scores them."""
+    made = importers.built(data, "qasper")
+    return tables.write_suite(folder, made.cases)

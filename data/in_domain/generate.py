@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
 import vectors
 from authored import FAMILIES, LANGS, TYPES, Document, cases, complaints, documents
-
 from ragcore import schema
 from ragcore.suite_files import Row, write_suite
 from ragcore.text import words

@@ -278,6 +278,10 @@ def about() -> dict[str, Any]:
         "source": "authored for this project; the idea of the suite is from a public textbook "
         "chapter",
         "labels": "authored with the cases; checked by rule in tests/golden/test_ka4.py",
+        "cannot_show": [
+            "how good any system is: the cases were made so that each layer fails in a known way",
+            "what users ask, or how often: the cases are no sample",
+        ],
         "languages": LANGS,
         "extractive": True,
         "measures": MEASURES,

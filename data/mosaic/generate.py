@@ -197,6 +197,10 @@ def about() -> dict[str, Any]:
         "licence": "Apache-2.0",
         "source": "authored for this project; the list of faults is from a public textbook chapter",
         "labels": "authored with the cases; checked by rule in tests/golden/test_mosaic.py",
+        "cannot_show": [
+            "how good any system is: the cases were made so that each layer fails in a known way",
+            "what users ask, or how often: the cases are no sample",
+        ],
         "languages": LANGS,
         "measures": MEASURES,
         "generator": "python data/mosaic/generate.py",

@@ -115,8 +115,9 @@ def facts_of(suite: Suite) -> Facts:
         documents = shared.chunks.column("doc_id")
         ids = shared.chunks.ids if documents is None else documents
         out.n_documents = len(ids.unique())
-    wording = [None] * len(names) if evidence is None else _wording(table, shared, evidence)
+    wording: list[tuple[int, int] | None] = [None] * len(names)
     if evidence is not None:
+        wording = _wording(table, shared, evidence)
         out.n_items, out.n_stale = len(evidence.lists.items), int(evidence.stale.sum())
         empty = np.diff(evidence.covers) == 0
         out.n_unplaced = int((empty & ~evidence.stale & ~evidence.absent).sum())

@@ -22,8 +22,8 @@ from ragcore.catalogue import pinned
 from ragcore.catalogue.entries import Entry, Scope
 from ragcore.errors import UsageError
 from ragcore.filters import Eligibility, Filter
+from ragcore.footprint import size_of
 from ragcore.index.opened import Index
-from ragcore.index.sizes import size_of
 from ragcore.latency import durations, nearest_rank
 from ragcore.lists import lists_of
 from ragcore.places import user_cache
@@ -54,7 +54,7 @@ class Rung:
     p50, p95 : of a question, microseconds; NaN without timings.
     size : bytes of the index that it reads; 0 where runs are recorded.
     tokens : mean length of the contexts, in the suite's unit; NaN if not known.
-    pool : mean number of chunks that a question may retrieve; NaN if not known.
+    pools : how many questions may retrieve how many chunks; empty if not known.
     room : by measure, what the run leaves: saturated, floored, chance-dominated, live.
     notes : what the search noticed.
     """
@@ -68,9 +68,21 @@ class Rung:
     p95: float = math.nan
     size: int = 0
     tokens: float = math.nan
-    pool: float = math.nan
+    pools: list[tuple[int, int]] = field(default_factory=list)
     room: dict[str, Saturation] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def pool(self) -> float:
+        """Mean number of chunks that a question may retrieve; NaN if not known."""
+        n = sum(count for count, _ in self.pools)
+        return sum(count * size for count, size in self.pools) / n if n else math.nan
+
+    def random(self, k: int) -> float:
+        """Recall at `k` of a random ranking, a mean over the questions; NaN if not known."""
+        n = sum(count for count, size in self.pools if size)
+        found = sum(count * min(1.0, k / size) for count, size in self.pools if size)
+        return found / n if n else math.nan
 
 
 @dataclass
@@ -95,6 +107,13 @@ class SuiteRun:
     scores: Scores | None
     times: dict[str, float]
     notes: list[str]
+
+    @property
+    def cutoff(self) -> int:
+        """Cut-off of the first measure that has one; else the length of the context."""
+        measures = [] if self.scores is None else self.scores.runs[0].measures
+        own = self.entry.settings.get("context_k", CONTEXT_K)
+        return next((one.k for one in measures if one.k), own)
 
 
 @dataclass(frozen=True)
@@ -327,7 +346,7 @@ def _search(entry: Entry, index: Index, questions: Questions, rung: Rung, how: W
     rung.p50, rung.p95 = nearest_rank(spent, 0.5), nearest_rank(spent, 0.95)
     rung.size = size_of(index, rung.strategy)
     rung.tokens = tokens_of(found.table, index)
-    rung.pool = _pool(index, questions, list(filters))
+    rung.pools = _pools(index, questions, list(filters))
 
 
 def tokens_of(run: pa.Table, index: Index) -> float:
@@ -337,20 +356,16 @@ def tokens_of(run: pa.Table, index: Index) -> float:
     if "n_tokens" not in lengths or not run.num_rows:
         return math.nan
     sizes = index.documents["n_tokens"].to_numpy().astype(np.float64)
-    rows = [index.row_of[name] for name in contexts.strings("id")]
+    rows = [index.row_of[name] for name in contexts.strings("id") if name is not None]
     return float(sizes[rows].sum()) / run.num_rows
 
 
-def _pool(index: Index, questions: Questions, filters: list[Filter]) -> float:
-    """Mean number of chunks that a question may retrieve."""
-    if not len(questions):
-        return math.nan
-    eligible = Eligibility(index, questions, filters)
-    groups = eligible.groups(len(questions))
-    total = sum(
-        len(rows) * (index.n_chunks if mask is None else int(mask.sum())) for rows, mask in groups
-    )
-    return total / len(questions)
+def _pools(index: Index, questions: Questions, filters: list[Filter]) -> list[tuple[int, int]]:
+    """How many questions may retrieve how many chunks."""
+    groups = Eligibility(index, questions, filters).groups(len(questions))
+    return [
+        (len(rows), index.n_chunks if mask is None else int(mask.sum())) for rows, mask in groups
+    ]
 
 
 def _rooms(scores: Scores, rungs: list[Rung]) -> None:

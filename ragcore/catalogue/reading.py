@@ -69,9 +69,38 @@ def sentences(run: SuiteRun, level: float = 0.95) -> list[str]:
         won = [one.name for one in kinds if one.best == [name] and max(one.n) >= TINY]
         if won:
             out.append(f"{name} is best on its own for {', '.join(won)}")
+    out += _sides(run, kinds)
     tiny = [one.name for one in kinds if 0 < max(one.n) < TINY]
     if tiny:
         out.append(f"{', '.join(tiny)}: fewer than {TINY} cases with a value, descriptive only")
+    return out
+
+
+def _sides(run: SuiteRun, kinds: list[Type]) -> list[str]:
+    """Words against vectors, without the hybrid of both: who is ahead on which types."""
+    assert run.scores is not None
+    names = [one.name for one in run.scores.runs]
+    out = []
+    for words in run.rungs:
+        for vectors in run.rungs:
+            sides = (words, vectors)
+            if (words.strategy, vectors.strategy[:5]) != ("bm25", "dense"):
+                continue
+            if words.scope != vectors.scope or any(one.skipped for one in sides):
+                continue
+            at = [names.index(one.name) for one in sides]
+            won: list[list[str]] = [[], []]
+            for kind in kinds:
+                left, right = (kind.means[i] for i in at)
+                if left is None or right is None or left == right or max(kind.n) < TINY:
+                    continue
+                won[int(right > left)].append(kind.name)
+            said = [
+                f"{one.name} is ahead on {', '.join(types)}"
+                for one, types in zip(sides, won, strict=True) if types
+            ]  # fmt: skip
+            if said:
+                out.append(f"of the two alone, {'; '.join(said)}")
     return out
 
 

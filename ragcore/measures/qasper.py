@@ -23,16 +23,18 @@ DEFINITIONS = (
     Definition(
         name="qasper.evidence_f1",
         layer="qasper",
-        formula="F1 of the paragraphs cited and an annotator's, the best annotator counting; two "
-        "empty lists are 1",
+        formula="F1 of the paragraphs cited (of=context: of those in the context) and an "
+        "annotator's, the best annotator counting; two empty lists are 1",
         na="never: a question without a prediction is 0",
-        needs=("citations", "cases.annotations"),
+        needs=("citations, or context", "cases.annotations"),
         source=_SOURCE,
         question="What would the collection's evaluator print for the evidence?",
         limit="empty against empty is 1, which no other measure here does: the report counts such "
-        "questions",
+        "questions; of=context is for systems that retrieve and do not answer, and a context of k "
+        "paragraphs against one of evidence is 2/(k+1) at most; ids must be those of the "
+        "collection's paragraphs",
         cutoff="none",
-        params={"text_only": False},
+        params={"text_only": False, "of": "citations"},
         zero=False,
     ),
 )

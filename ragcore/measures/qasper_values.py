@@ -2,7 +2,8 @@
 
 A suite of this kind has a column ``annotations`` in its cases: for each annotator the answer as it
 is scored and the evidence paragraphs, by id; what is a figure or table keeps its own words. A
-paragraph that several claims cite is predicted once.
+paragraph that several claims cite is predicted once. What a system predicts is what its answer
+cites or, of one that only retrieves, the paragraphs of its context.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ import numpy as np
 
 from ragcore import schema
 from ragcore.answers import qasper
+from ragcore.errors import UsageError
 from ragcore.measures.definitions import Measure
 from ragcore.measures.inputs import NO_COLUMN, NO_LABEL, Column, Inputs, missing
+
+PREDICTED = ("citations", "context")
+"""Lists of a trace that may be the predicted evidence."""
 
 
 def _annotations(inputs: Inputs) -> list[list[dict[str, Any]] | None]:
@@ -51,10 +56,13 @@ def answer_f1(inputs: Inputs, measure: Measure) -> Column:
 
 
 def evidence_f1(inputs: Inputs, measure: Measure) -> Column:
-    """Paragraph F1 against the best annotator; the prediction is what the answer cites."""
-    if not inputs.has_trace("citations") or not inputs.has_case("annotations"):
+    """Paragraph F1 against the best annotator; the prediction is what is cited, or the context."""
+    of = measure.params["of"]
+    if of not in PREDICTED:
+        raise UsageError(f"measure {measure.text!r}: of={of!r}", f"one of {', '.join(PREDICTED)}")
+    if not inputs.has_trace(of) or not inputs.has_case("annotations"):
         return missing(inputs, NO_COLUMN)
-    cited, text_only = inputs.trace_lists("citations"), bool(measure.params["text_only"])
+    cited, text_only = inputs.trace_lists(of), bool(measure.params["text_only"])
     ids = cited.strings("id")
     out: list[float | None] = []
     for i, labels in enumerate(_annotations(inputs)):

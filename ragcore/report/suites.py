@@ -121,15 +121,18 @@ def _costs(found: Any) -> Block:
     if not any(one.strategy for one in found.rungs):
         return ("", [], [])
     unit = str(found.suite.settings.get("budget_unit") or "tokens")
-    head = ["run", "scope", "p50 ms", "p95 ms", "index MB", f"context {unit}", "pool", ""]
+    k = found.cutoff
+    head = ["run", "scope", "p50 ms", "p95 ms", "index MB", f"context {unit}", "pool",
+            f"random R@{k}", ""]  # fmt: skip
     body = []
     for one in found.rungs:
         if one.skipped:
-            body.append([one.name, one.scope.name, *["-"] * 5, "not evaluated"])
+            body.append([one.name, one.scope.name, *["-"] * 6, "not evaluated"])
             continue
         body.append([
             one.name, one.scope.name or "whole corpus", _ms(one.p50), _ms(one.p95),
-            f"{one.size / 1e6:.2f}", _whole(one.tokens), _whole(one.pool), "",
+            f"{one.size / 1e6:.2f}", _whole(one.tokens), _whole(one.pool),
+            decimal(one.random(k)), "",
         ])  # fmt: skip
     return ("What it costs", head, body)
 

@@ -18,7 +18,7 @@ from ragcore.suite_files import CHINESE
 from ragcore.suites import open_suite
 
 ROOT = Path(__file__).resolve().parents[2]
-SUITES = {path.name: path for path in sorted((ROOT / "data").iterdir()) if path.is_dir()}
+SUITES = {path.parent.name: path.parent for path in sorted((ROOT / "data").glob("*/generate.py"))}
 DECLARED = {
     name: tomllib.loads((path / "suite.toml").read_text("utf-8")) for name, path in SUITES.items()
 }

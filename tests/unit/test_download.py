@@ -3,65 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from ragcore.catalogue.download import download
 from ragcore.errors import InputError, RagcoreError
+from served import Server
 
 BODY = bytes(range(256)) * 4_000
 SIZE = len(BODY)
 SHA = hashlib.sha256(BODY).hexdigest()
 
 
-class Server:
-    """What it sends, how it misbehaves, and what it was asked."""
-
-    def __init__(self):
-        self.body, self.ranges, self.cut, self.status, self.asked = BODY, True, [], 200, []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                outer.answer(self)
-
-            def log_message(self, *_):
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/corpus.tgz"
-
-    def answer(self, to):
-        said = to.headers.get("Range")
-        self.asked.append(said)
-        if self.status != 200:
-            to.send_error(self.status)
-            return
-        begin = int(said.removeprefix("bytes=").rstrip("-")) if said and self.ranges else 0
-        if begin > len(self.body):
-            to.send_error(416)
-            return
-        part = self.body[begin:]
-        to.send_response(206 if said and self.ranges else 200)
-        if said and self.ranges:
-            to.send_header("Content-Range", f"bytes {begin}-{len(self.body) - 1}/{len(self.body)}")
-        to.send_header("Content-Length", str(len(part)))
-        to.end_headers()
-        to.wfile.write(part[: self.cut.pop(0)] if self.cut else part)
-        to.close_connection = True
-
-
 @pytest.fixture
 def server():
-    made = Server()
+    made = Server(BODY)
     yield made
-    made.http.shutdown()
-    made.http.server_close()
+    made.stop()
 
 
 @pytest.fixture
