@@ -56,18 +56,21 @@ def test_values__are_the_golden_ones(ran, name):
         assert known == pytest.approx(values, abs=TOLERANCE), run
 
 
+def rows_of(lines):
+    """The first cell of every row of every table."""
+    return [line.split(" | ")[0] for line in lines if line.startswith("| ")]
+
+
 @pytest.mark.parametrize("name", GOLDEN)
 def test_page__says_what_the_suite_says(bench, ran, name):
     """Words, counts and names; numbers are the golden values' business."""
     found = re.search(rf"<!-- begin {name} -->\n(.*?)\n<!-- end {name} -->", PAGE, re.DOTALL)
     assert found is not None
-    own, page = "\n".join(bench.block(ran(name))), found[1]
-    number = re.compile(r"[-+]?\d[\d.,e-]*")
-    skeleton = [number.sub("#", line) for line in (own, page)]
-    assert skeleton[0].count("|") == skeleton[1].count("|")
+    own, page = bench.block(ran(name)), found[1].splitlines()
+    assert [rows_of(lines) for lines in (own, page)] == [rows_of(own)] * 2
+    assert page[0] == own[0]
     for limit in ran(name).entry.limits:
         assert f"- cannot show: {limit}" in page
-    assert page.splitlines()[0] == own.splitlines()[0]
 
 
 @pytest.mark.parametrize("name", AUTHORED)
