@@ -50,6 +50,9 @@ def test_show__counts_what_a_suite_holds(call):
 def test_show__of_a_suite_without_its_data_still_says_what_it_is(call):
     done = call("show", "qasper")
     assert "licence CC BY 4.0" in done.stdout
+    assert "qasper/corpus.parquet" in done.stdout
+    assert "62f5fe178480af68fdd66ce7ba0aa1c08c48d7cc5e28f22258133be5b8d705e8" in done.stdout
+    assert "Official distribution" in done.stdout
     assert "RAGCORE_DATA" in done.stderr
 
 
