@@ -85,8 +85,7 @@ def facts(found: Any) -> list[Block]:
         f"{found.n_cases} cases in {found.n_rows} rows ({langs})",
         f"splits: {splits}",
         f"answerable: {can['true']} yes, {can['false']} no, {can['']} not said",
-        f"corpus: {found.n_chunks:,} chunks of {found.n_documents:,} documents"
-        + (f"; scale: stage {found.stage}" if found.stage else "; scale: below stage 1"),
+        f"corpus: {found.n_chunks:,} chunks of {found.n_documents:,} documents",
         f"labels: {found.n_items:,} items of evidence, {found.n_stale} stale, "
         f"{found.n_unplaced} in no chunk",
     ]
