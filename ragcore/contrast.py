@@ -77,6 +77,7 @@ class Contrast:
     manifest : what they did differently.
     cells : by slice and measure.
     latency : p95 of both in microseconds; NaN of a run that was not timed.
+    tainted : why a run is no evidence, see `manifests.tainted`.
     """
 
     before: RunScores
@@ -85,6 +86,7 @@ class Contrast:
     manifest: manifests.Difference
     latency: tuple[float, float]
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
+    tainted: tuple[str, ...] = ()
 
     def whole(self) -> dict[str, Cell]:
         """The cells over all cases, by measure."""
@@ -107,7 +109,7 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
     out = Contrast(
         before, after, unmatched(before, after, (before.missing, after.missing)),
         manifests.difference(before.manifest, after.manifest),
-        times,
+        times, tainted=tuple(filter(None, (taint_of(before), taint_of(after)))),
     )  # fmt: skip
     parts = _slices(before, after, how.by)
     pool = pool_size(scores.suite) if scores.suite is not None else None
@@ -149,6 +151,16 @@ def of(scores: Scores, left: int, right: int, how: Settings) -> Contrast:
     for cell in in_threads(work, jobs, scores.threads):
         out.cells[cell.slice, cell.measure.text] = cell
     return out
+
+
+def taint_of(run: RunScores) -> str:
+    """Why a run is no evidence, see `manifests.tainted`; "" if it may be."""
+    if "threshold_split" not in run.manifest or run.cases is None:
+        return ""
+    if "split" not in run.cases.column_names:
+        return ""
+    given = run.cases["split"].to_pylist()
+    return manifests.tainted(run.manifest, {given[r] for r in run.label_of.tolist() if r >= 0})
 
 
 def _apart(

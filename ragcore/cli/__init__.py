@@ -9,10 +9,11 @@ from ragcore.cli import (
     others,
     scoring,
     searching,
+    sweeping,
 )
 from ragcore.cli.shared import main
 
 __all__ = [
     "auditing", "diagnosing", "fusing", "indexing", "judging", "main", "others", "scoring",
-    "searching",
+    "searching", "sweeping",
 ]  # fmt: skip
