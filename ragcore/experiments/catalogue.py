@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+
 import pyarrow as pa
 
 from ragcore.index.chunks import Chunks, read_chunks

@@ -19,7 +19,8 @@ from ragcore.experiments.setups import (
     Setup,
     read_channel,
     read_count,
-    read_setup,
+    read_production,
+    read_settings,
     read_strategy,
     read_threshold,
 )
@@ -71,7 +72,8 @@ class Config:
     production : the baseline.
     measures, by : what is scored, and sliced by; empty for the plan's or the suite's own.
     split : of the cases that differences are reported on.
-    candidate_k, context_k, ladder, tuning, cuts, deviations : the experiments.
+    candidate_k, context_k, ladder, tuning, cuts, deviations : the experiments; deviations are
+        what is set otherwise, by name.
     strategies : of some experiments, the strategies that they are made with.
     plans : by experiment, what decides.
     embed, reranker : specs, "" for none.
@@ -93,7 +95,7 @@ class Config:
     ladder: tuple[str, ...] = ()
     tuning: Tuning | None = None
     cuts: dict[str, Cut] = field(default_factory=dict)
-    deviations: dict[str, Setup] = field(default_factory=dict)
+    deviations: dict[str, dict[str, Any]] = field(default_factory=dict)
     strategies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
     embed: str = ""
@@ -139,9 +141,7 @@ def _read(where: str, folder: Path, given: dict[str, Any], default: str) -> Conf
         index, build = None, dict(index)
     sweep = _table(where, "sweep", given.get("sweep", {}))
     _known(where, "[sweep]", sweep, _SWEEP)
-    production = read_setup(
-        where, _table(where, "production", given.get("production", {})), Setup(), "production"
-    )
+    production = read_production(where, _table(where, "production", given.get("production", {})))
     made = Config(
         where, _word(where, "name", given.get("name", default)), suite, run,
         _path(where, folder, "index", index), build, production,
@@ -157,7 +157,7 @@ def _read(where: str, folder: Path, given: dict[str, Any], default: str) -> Conf
         _tuning(where, sweep.get("threshold"), production),
         _cuts(where, _table(where, "sweep.chunking", sweep.get("chunking", {}))),
         {
-            name: read_setup(where, _table(where, f"deviation.{name}", one), production, name)
+            name: read_settings(where, _table(where, f"deviation.{name}", one), f"deviation.{name}")
             for name, one in _table(where, "deviation", given.get("deviation", {})).items()
         },
         _strategies(where, _table(where, "sweep.strategies", sweep.get("strategies", {}))),

@@ -64,15 +64,15 @@ def rows_of(config: Config, production: Setup) -> list[Row]:
     for strategy in config.ladder:
         setup = replace(production, strategy=strategy)
         out.append(Row("ladder", strategy, setup, PRODUCTION, production))
-    for cut in config.cuts if config.cuts else ():
+    for cut in config.cuts:
         for strategy in strategies_of(config, "chunking"):
             anchor, before = _anchor(production, strategy)
             out += _anchored(config, out, "chunking", anchor, before)
             name = _named(f"chunking={cut}", strategy, production)
             out.append(Row("chunking", name, replace(before, chunking=cut), anchor, before))
-    for name, setup in config.deviations.items():
-        filled = _filled(setup, production)
-        out.append(Row("deviation", name, filled, PRODUCTION, production))
+    for name, settings in config.deviations.items():
+        setup = replace(production, **settings)
+        out.append(Row("deviation", name, setup, PRODUCTION, production))
     return out
 
 
@@ -113,12 +113,3 @@ def _anchored(
 
 def _named(text: str, strategy: str, production: Setup) -> str:
     return text if strategy == production.strategy else f"{strategy} {text}"
-
-
-def _filled(setup: Setup, production: Setup) -> Setup:
-    """A deviation with what the index fills in, where it says nothing itself."""
-    own = {
-        name: getattr(production, name)
-        for name in ("k1", "b", "variant", "lengths") if getattr(setup, name) is None
-    }  # fmt: skip
-    return replace(setup, **own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ragcore.errors import InputError, UsageError
@@ -171,8 +171,8 @@ def shown(value: Any) -> str:
 # --- reading
 
 
-def read_setup(where: str, given: Mapping[str, Any], base: Setup, what: str) -> Setup:
-    """`base` with the keys of a table.
+def read_settings(where: str, given: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """The settings of a table, as `Setup` has them.
 
     Parameters
     ----------
@@ -190,13 +190,23 @@ def read_setup(where: str, given: Mapping[str, Any], base: Setup, what: str) -> 
                 where, f"[{what}] has the unknown key {key!r}", f"one of {', '.join(_READERS)}"
             )
         settings[key] = _READERS[key](where, f"{key} of [{what}]", value)
-    made = replace(base, **settings)
-    for channel in made.thresholds:
-        if what == "production" and channel in made.unused():
-            raise InputError(
-                where, f"a threshold of channel {channel!r} in [{what}]",
-                f"one of {', '.join(made.channels)}", f"{made.strategy} does not search it",
-            )  # fmt: skip
+    return settings
+
+
+def read_production(where: str, given: Mapping[str, Any]) -> Setup:
+    """The baseline.
+
+    Raises
+    ------
+    InputError
+        As `read_settings`, and for a threshold of a channel that it does not search.
+    """
+    made = Setup(**read_settings(where, given, "production"))
+    for channel in made.unused():
+        raise InputError(
+            where, f"a threshold of channel {channel!r} in [production]",
+            f"one of {', '.join(made.channels)}", f"{made.strategy} does not search it",
+        )  # fmt: skip
     return made
 
 
@@ -267,7 +277,7 @@ def _is_number(value: Any) -> bool:
 def _number(low: float, high: float = math.inf) -> Callable[[str, str, Any], float]:
     def read(where: str, what: str, value: Any) -> float:
         if not _is_number(value) or not low <= value <= high:
-            said = f"a number from {low:g} on" if high == math.inf else f"{low:g} to {high:g}"
+            said = f"a number from {low:g} {'on' if high == math.inf else f'to {high:g}'}"
             raise InputError(where, f"{what} = {value!r}", said)
         return float(value)
 
