@@ -15,7 +15,7 @@ from ragcore.experiments import wide
 from ragcore.experiments.config import TUNING, Config
 from ragcore.experiments.judge import Judge, cost
 from ragcore.experiments.manifest import adopted, manifest_of, otherwise
-from ragcore.experiments.materials import Material, Materials, channels_of
+from ragcore.experiments.materials import Materials, channels_of
 from ragcore.experiments.recording import RERANKED_STAGE, Recording
 from ragcore.experiments.replay import replay, run_of
 from ragcore.experiments.rerank import Reranker, load_reranker
@@ -69,6 +69,7 @@ class Session:
         self.judge = Judge(config, self.threads)
         self.reranker: Reranker | None = load_reranker(config.reranker) if config.reranker else None
         self._kept: dict[Signature | None, Kept] = {}
+        self._whole: Kept | None = None
         self._scores: dict[str, Scores] = {}
         own = self.materials.of("")
         if config.run is not None:
@@ -125,7 +126,9 @@ class Session:
     def kept(self, setup: Setup) -> Kept:
         """The recording that a setup is replayed from, over all splits of the sweep."""
         if self.config.run is not None:
-            return self._reranked(self._recorded(), None, self.setups)
+            if self._whole is None:
+                self._whole = self._reranked(self._recorded(), self.setups)
+            return self._whole
         own = wide.home_of(setup, self.needs)
         assert own is not None
         if own not in self._kept:
@@ -166,17 +169,16 @@ class Session:
         found = recordings.read_recording(
             recordings.read_run(path), str(path), material.catalogue, asked
         )
-        return self._reranked(Kept(found, key), material, need.setups)
+        self.notes += found.manifest.get("notes", [])
+        return self._reranked(Kept(found, key), need.setups)
 
-    def _reranked(self, kept: Kept, material: Material | None, setups: list[Setup]) -> Kept:
+    def _reranked(self, kept: Kept, setups: list[Setup]) -> Kept:
         """A recording with the reranker's scores, where there is one and some row wants them."""
         wanted = [one for one in setups if one.reranked and not self.lacks(one)]
         if self.reranker is None or not wanted or kept.recording.questions.texts is None:
             return kept
         said = sorted({repr(one) for one in wanted})
         key = digest("reranked", kept.key, self.reranker.name, said)
-        if RERANKED_STAGE in kept.recording.lists and kept.recording.manifest.get("key") == key:
-            return kept
         path = self.state.path("recordings", "reranked", key, ".arrow")
         if not self.state.kept("recordings", path):
             scores, spent = wide.rerank(kept.recording, wanted, self.reranker, self.progress)
@@ -219,6 +221,8 @@ class Session:
                 *material.notes,
                 *(f"the threshold on {name} does not apply: {setup.strategy} does not search it"
                   for name in setup.unused()),
+                *(["narrow fusion: channels give no more rows than the context takes"]
+                  if len(setup.channels) > 1 and setup.candidate_k <= setup.context_k else []),
             ],
         }  # fmt: skip
         return table, facts

@@ -60,6 +60,7 @@ class State:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.found: dict[str, int] = {}
+        self._met: set[Path] = set()
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -72,9 +73,10 @@ class State:
         return folder / f"{slug(name)}-{key}{suffix}"
 
     def kept(self, kind: str, path: Path) -> bool:
-        """Whether a step is there already; counted if it is."""
+        """Whether a step is there already; counted once, if it was there before."""
         there = path.exists()
-        self.found[kind] = self.found.get(kind, 0) + there
+        self.found[kind] = self.found.get(kind, 0) + (there and path not in self._met)
+        self._met.add(path)
         return there
 
     def json(self, kind: str, name: str, key: str, make: Callable[[], Any]) -> Any:

@@ -146,7 +146,7 @@ def record(
     manifest: dict[str, Any] = {
         "run": name, "candidate_k": need.depth, "threshold": {},
         "filters": list(first.filters), "filter_when": first.filter_when, "timing": "each",
-        "concurrency": 1, "index": {"generation": index.generation},
+        "concurrency": 1, "index": {"generation": index.generation}, "notes": eligibility.notes,
     }  # fmt: skip
     vectors: Any = None
     if need.channels != (BM25,):

@@ -261,6 +261,38 @@ def test_several_keys__are_allowed_and_said_to_be_no_single_change(folder, tmp_p
     assert "not a single change" in report.sentences(found)[0]
 
 
+def test_recorded_run__is_reranked_where_a_reranker_is_declared(found, folder, tmp_path):
+    index = ragcore.build_index(folder / "chunks.arrow", tmp_path / "i", hnsw=False)
+    wide = ragcore.search(
+        index, folder, strategy="hybrid-exact", candidate_k=20, filters=["acl"], name="wide"
+    ).table
+    with (tmp_path / "wide.arrow").open("wb") as stream:
+        write_arrow(wide, stream)
+    given = sweep_world.sweep(
+        folder, run=str(tmp_path / "wide.arrow"), index=str(tmp_path / "i"),
+        reranker="python:sweep_world:overlap",
+    )  # fmt: skip
+    ours = ragcore.sweep(given, state=tmp_path / "state")
+    name = "hybrid-exact+reranker"
+    for one, other in zip(ours.row(name)["cells"], found.row(name)["cells"], strict=True):
+        assert one["delta"] == other["delta"]
+    assert ours.row(name)["timed"]
+    assert ours.row("bm25")["index_bytes"] > 0
+    assert ragcore.sweep(given, state=tmp_path / "state").rows == ours.rows
+
+
+def test_notes__of_narrow_fusion_and_thresholds_that_do_not_apply(folder, tmp_path):
+    given = sweep_world.sweep(folder, deviation={})
+    given["production"] |= {"context_k": 8, "thresholds": {"dense_exact": 0.1}}
+    given["sweep"] = {"candidate_k": [5], "ladder": ["bm25"]}
+    found = ragcore.sweep(given, state=tmp_path / "state")
+    assert "narrow fusion" in found.row("candidate_k=5")["notes"][0]
+    assert found.row("bm25")["single_change"]
+    assert found.row("bm25")["notes"] == [
+        "the threshold on dense_exact does not apply: bm25 does not search it"
+    ]
+
+
 def test_recorded_run__is_replayed_instead_of_a_search(found, folder, tmp_path):
     index = ragcore.build_index(folder / "chunks.arrow", tmp_path / "i", hnsw=False)
     wide = ragcore.search(
