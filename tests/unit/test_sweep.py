@@ -118,6 +118,9 @@ def test_manifests__name_the_baseline_and_the_split_that_chose(found, folder):
     cases = table_of(folder / "cases.arrow")
     split = dict(zip(cases["case_id"].to_pylist(), cases["split"].to_pylist(), strict=True))
     assert {split[case] for case in table["case_id"].to_pylist()} == {"test"}
+    runs = [folder.parent / "state" / one["file"] for one in (found.baseline, row)]
+    (pair,) = ragcore.compare(*runs, suite=folder, topics="common", measures=["R@5"]).contrasts
+    assert pair.manifest.single  # for whoever compares the kept runs
 
 
 def test_curve__is_what_counting_gives(found, folder):
