@@ -228,9 +228,9 @@ def _suite(where: str, folder: Path, name: Any) -> Suite:
     try:
         near = folder / name
         return open_suite(near if near.is_dir() else find_suite(name))
-    except UsageError:
+    except UsageError as error:
         raise InputError(
-            where, f"no suite {name!r}", "the folder of a suite, or its name under data/"
+            where, str(error).splitlines()[0], "the folder of a suite, or its name", error.hint
         ) from None
 
 

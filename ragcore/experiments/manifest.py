@@ -46,8 +46,8 @@ def manifest_of(
             "generation": index.generation, "corpus": index.manifest["corpus"]["sha256"],
             "n_chunks": index.n_chunks,
         }  # fmt: skip
-    elif recording.catalogue.generation:
-        chunking["index"] = {"generation": recording.catalogue.generation}
+    elif recording.pool.generation:
+        chunking["index"] = {"generation": recording.pool.generation}
     if (index := materials.of("").index) is not None:  # all chunkings are indexed alike
         said = index.manifest
         if index.has_text:

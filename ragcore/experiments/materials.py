@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from ragcore.analysis import Analyzer, analyzer_for
 from ragcore.errors import InputError, UsageError
-from ragcore.experiments import catalogue as chunks_by_row
-from ragcore.experiments.catalogue import Catalogue
+from ragcore.experiments import pool as pools
 from ragcore.experiments.chunking import recut, with_vectors
 from ragcore.experiments.config import Config
+from ragcore.experiments.pool import Pool
 from ragcore.experiments.recording import recorded_facts
 from ragcore.experiments.state import State, digest, suite_digest
 from ragcore.formats import arrow
@@ -44,14 +44,14 @@ class Material:
     Attributes
     ----------
     suite : its folder.
-    catalogue : its chunks by row.
+    pool : its chunks by row.
     index : None where a recorded run is replayed without one.
     lacks : why no row can be evaluated on it; "" if rows can.
     notes : what was noticed.
     """
 
     suite: Path
-    catalogue: Catalogue
+    pool: Pool
     index: Index | None
     lacks: str = ""
     notes: list[str] = field(default_factory=list)
@@ -103,19 +103,19 @@ class Materials:
 
     def _own(self) -> Material:
         folder = self.config.suite.path
-        chunks = chunks_by_row.chunks_in(folder)
+        chunks = pools.chunks_in(folder)
         if self._given is not None:
             held = (
-                chunks_by_row.of_index(self._given) if chunks is None
-                else chunks_by_row.of_chunks(chunks, self._given)
+                pools.of_index(self._given) if chunks is None
+                else pools.of_chunks(chunks, self._given)
             )  # fmt: skip
             return Material(folder, held, self._given)
         if self.config.run is not None:
             ids, generation = recorded_facts(self.config.run)
             if chunks is None:
-                return Material(folder, chunks_by_row.of_ids(ids, generation), None)
+                return Material(folder, pools.of_ids(ids, generation), None)
             texts = chunks.sources() if chunks.texts is not None else None
-            return Material(folder, Catalogue(chunks.documents, generation, texts), None)
+            return Material(folder, Pool(chunks.documents, generation, texts), None)
         if chunks is None:
             raise InputError(
                 folder, "no chunks.arrow", "the chunks of the suite",
@@ -126,7 +126,7 @@ class Materials:
             embedding = self._embed(chunks)
         options = self._options(embedding, self._graph(""))
         index = self._built("suite", chunks, options, self.suite_digest)
-        return Material(folder, chunks_by_row.of_chunks(chunks, index), index)
+        return Material(folder, pools.of_chunks(chunks, index), index)
 
     def _dense(self, chunking: str) -> bool:
         return bool(self.channels.get(chunking, set()) & {"dense", "dense_exact"})
@@ -176,12 +176,12 @@ class Materials:
         base = self.of("")
         if self.config.run is not None:
             return Material(
-                base.suite, base.catalogue, None,
+                base.suite, base.pool, None,
                 "another chunking has to be searched, and this sweep replays a recorded run",
             )  # fmt: skip
-        file = chunks_by_row.chunks_file(base.suite)
+        file = pools.chunks_file(base.suite)
         if file is None:
-            return Material(base.suite, base.catalogue, None, "the suite has no chunks to merge")
+            return Material(base.suite, base.pool, None, "the suite has no chunks to merge")
         table, notes = recut(
             arrow.read_checked(file, "chunks", ""), str(file), self.config.cuts[name]
         )
@@ -199,15 +199,15 @@ class Materials:
         chunks = read_chunks(folder / "chunks.arrow")
         options = self._options(own.name if own else "", own is not None and self._graph(name))
         index = self._built(name, chunks, options, key)
-        held = chunks_by_row.of_chunks(chunks, index)
+        held = pools.of_chunks(chunks, index)
         return Material(folder, held, index, _lost_labels(base.suite, folder), notes)
 
     def _check_model(self, base: Material, own: Embedder) -> None:
         """Refuse an embedder that has not made the vectors of the chunks as they are."""
         assert base.index is not None
-        if base.index.options.embedding not in ("column", "file") or base.catalogue.texts is None:
+        if base.index.options.embedding not in ("column", "file") or base.pool.texts is None:
             return
-        made = embed_texts(own, base.catalogue.texts[:PROBES], "passage").astype(np.float64)
+        made = embed_texts(own, base.pool.texts[:PROBES], "passage").astype(np.float64)
         have = np.asarray(base.index.vectors[: len(made)], np.float64)
         if made.shape != have.shape:
             near = 0.0

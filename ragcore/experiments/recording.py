@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ragcore import latency
 from ragcore.errors import InputError
-from ragcore.experiments.catalogue import Catalogue
+from ragcore.experiments.pool import Pool
 from ragcore.experiments.setups import CHANNELS, Setup
 from ragcore.formats import arrow
 from ragcore.formats.compute import pc
@@ -34,7 +34,7 @@ class Recording:
     Attributes
     ----------
     where : the file.
-    catalogue : the chunks, by row.
+    pool : the chunks, by row.
     questions : one row each of what follows.
     lists : by stage; rows are None where a question has no such list recorded.
     timings : by stage, (n,) microseconds; NaN where it was not timed.
@@ -44,7 +44,7 @@ class Recording:
     """
 
     where: str
-    catalogue: Catalogue
+    pool: Pool
     questions: Questions
     lists: dict[str, Ranked]
     timings: dict[str, F64]
@@ -123,9 +123,7 @@ class Recording:
         return f"replayed from depth {depth}"
 
 
-def read_recording(
-    table: pa.Table, where: str, catalogue: Catalogue, questions: Questions
-) -> Recording:
+def read_recording(table: pa.Table, where: str, pool: Pool, questions: Questions) -> Recording:
     """A recorded run brought to questions; those that it has not are left out, and counted.
 
     Raises
@@ -152,7 +150,7 @@ def read_recording(
     rows, questions = rows[known], subset(questions, known)
     manifest = manifest_of(table)
     lists = {
-        name: _ranked(entry_of(table["stages"], name, rows), name, where, catalogue)
+        name: _ranked(entry_of(table["stages"], name, rows), name, where, pool)
         for name in keys_of(table["stages"])
         if name in (*CHANNELS, RERANKED_STAGE)
     }
@@ -164,7 +162,7 @@ def read_recording(
         names = dict.fromkeys(spent.strings("stage"))
         timings = {str(name): latency.of_stage(spent, str(name)) for name in names if name}
     depth = {name: _depth(manifest, name, lists[name]) for name in lists if name in CHANNELS}
-    return Recording(where, catalogue, questions, lists, timings, depth, manifest, notes)
+    return Recording(where, pool, questions, lists, timings, depth, manifest, notes)
 
 
 def _rows(table: pa.Table, where: str, questions: Questions) -> I64:
@@ -190,13 +188,13 @@ def _rows(table: pa.Table, where: str, questions: Questions) -> I64:
     return np.array([row_of.get(key, -1) for key in keys], np.int64)
 
 
-def _ranked(lists: Any, name: str, where: str, catalogue: Catalogue) -> Ranked:
-    """The lists of one stage by row of the catalogue."""
+def _ranked(lists: Any, name: str, where: str, pool: Pool) -> Ranked:
+    """The lists of one stage by row of the pool."""
     ids = lists.field("id")
     if ids is None and len(lists.items):
         raise InputError(where, f"stage {name} without ids", "structs of id and score")
     words = pa.array([], pa.large_string()) if ids is None else ids.cast(pa.large_string())
-    rows = integers(pc.index_in(words, value_set=catalogue.ids), len(words), -1)
+    rows = integers(pc.index_in(words, value_set=pool.ids), len(words), -1)
     if (rows < 0).any():
         unknown = words[int(np.flatnonzero(rows < 0)[0])].as_py()
         raise InputError(

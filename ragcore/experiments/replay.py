@@ -53,7 +53,7 @@ def replay(recording: Recording, setup: Setup) -> Replayed:
     final = found[setup.channels[0]]
     if len(setup.channels) > 1:
         whole = {name: _filled(one) for name, one in found.items()}
-        final, _ = fused_lists(recording.catalogue, whole, setup.settings(), n)
+        final, _ = fused_lists(recording.pool, whole, setup.settings(), n)
         _blank(final, gone)
         found[FUSED] = final
     if setup.reranked:
@@ -68,12 +68,12 @@ def run_of(
 ) -> pa.Table:
     """The case batch of a replay, as `ragcore.search` would write it."""
     table = run_table(
-        recording.catalogue, recording.questions, replayed.found, replayed.final, setup.context_k,
+        recording.pool, recording.questions, replayed.found, replayed.final, setup.context_k,
         replayed.stages, manifest,
     )  # fmt: skip
     if not replayed.stages:
         table = table.drop_columns(["timings"])
-    if not recording.catalogue.generation:
+    if not recording.pool.generation:
         table = table.drop_columns(["index_generation"])
     return table
 

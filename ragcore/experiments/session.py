@@ -103,7 +103,7 @@ class Session:
             return material.lacks
         if setup.reranked and self.reranker is None and config.run is None:
             return "no reranker is declared"
-        if setup.reranked and self.reranker is not None and material.catalogue.texts is None:
+        if setup.reranked and self.reranker is not None and material.pool.texts is None:
             return "no texts of chunks to rerank"
         if config.run is not None:
             return otherwise(self._recorded().recording.manifest, self.production, setup)
@@ -142,7 +142,7 @@ class Session:
         if None not in self._kept:
             rows = recordings.of_splits(self.questions, self.splits)
             found = recordings.read_recording(
-                recordings.read_run(path), str(path), self.materials.of("").catalogue,
+                recordings.read_run(path), str(path), self.materials.of("").pool,
                 recordings.subset(self.questions, rows),
             )  # fmt: skip
             self._kept[None] = Kept(found, file_digest(path))
@@ -167,7 +167,7 @@ class Session:
             )  # fmt: skip
             _write(path, table)
         found = recordings.read_recording(
-            recordings.read_run(path), str(path), material.catalogue, asked
+            recordings.read_run(path), str(path), material.pool, asked
         )
         self.notes += found.manifest.get("notes", [])
         return self._reranked(Kept(found, key), need.setups)
@@ -184,7 +184,7 @@ class Session:
             scores, spent = wide.rerank(kept.recording, wanted, self.reranker, self.progress)
             _write(path, wide.extended(kept.recording, scores, spent, self.reranker.name))
         found = recordings.read_recording(
-            recordings.read_run(path), str(path), kept.recording.catalogue,
+            recordings.read_run(path), str(path), kept.recording.pool,
             kept.recording.questions,
         )  # fmt: skip
         return Kept(found, key)
@@ -215,7 +215,7 @@ class Session:
             "file": path.relative_to(self.state.folder).as_posix(), "label": part.label(setup),
             "depth": max(part.depth[c] for c in setup.channels), "n_questions": len(part.questions),
             "n_missing": found.n_missing, "n_no_result": sum(len(rows) == 0 for rows in ready),
-            "index_bytes": material.catalogue.bytes_for(setup.channels),
+            "index_bytes": material.pool.bytes_for(setup.channels),
             "timed": bool(found.stages),
             "notes": [
                 *material.notes,

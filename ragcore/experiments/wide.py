@@ -202,7 +202,7 @@ def rerank(
     Also the microseconds of each question: of all of its candidates, which may be more than one
     setup has.
     """
-    texts, questions = recording.catalogue.texts, recording.questions
+    texts, questions = recording.pool.texts, recording.questions
     assert texts is not None
     assert questions.texts is not None
     n = len(questions)
@@ -232,6 +232,6 @@ def extended(recording: Recording, reranked: Ranked, spent: F64, reranker: str) 
     stages = {k: v for k, v in timings.items() if k not in WHOLE and not np.isnan(v).any()}
     first = next(name for name in CHANNELS if name in lists)
     return run_table(
-        recording.catalogue, recording.questions, lists, lists[first],
+        recording.pool, recording.questions, lists, lists[first],
         max(recording.depth.values()), stages, recording.manifest | {"reranker": reranker},
     )  # fmt: skip

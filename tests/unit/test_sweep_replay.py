@@ -16,7 +16,7 @@ from ragcore import schema
 from ragcore.errors import InputError
 from ragcore.experiments import recording as recordings
 from ragcore.experiments import wide
-from ragcore.experiments.catalogue import chunks_in, of_chunks
+from ragcore.experiments.pool import chunks_in, of_chunks
 from ragcore.experiments.recording import Recording
 from ragcore.experiments.replay import replay, run_of
 from ragcore.experiments.rerank import load_reranker, scored
@@ -138,18 +138,18 @@ def test_rerank__orders_the_fused_candidates(world, wide_runs):
     base, reranker = wide_runs[()], load_reranker("python:sweep_world:overlap")
     scores, spent = wide.rerank(base, [setup], reranker, no_progress)
     part = recordings.read_recording(
-        wide.extended(base, scores, spent, reranker.name), "wide", base.catalogue, base.questions
+        wide.extended(base, scores, spent, reranker.name), "wide", base.pool, base.questions
     )
     assert part.manifest["reranker"].startswith("python:sweep_world:overlap ")
     found = replay(part, setup)
     plain = replay(part, replace(setup, strategy="hybrid-exact"))
-    texts = part.catalogue.texts
+    texts = part.pool.texts
     for i, question in enumerate(part.questions.texts or []):
         head = plain.final.rows[i][:6].tolist()
         given = dict(
             zip(head, sweep_world.overlap(question, [texts[r] for r in head]), strict=True)
         )
-        ids = part.catalogue.ids
+        ids = part.pool.ids
         wanted = sorted(head, key=lambda r: ids[r].as_py(), reverse=True)
         wanted.sort(key=lambda r, given=given: -given[r])
         assert found.final.rows[i].tolist() == wanted
@@ -173,7 +173,7 @@ def test_rerank__a_unit_without_a_score_makes_its_case_missing(world, wide_runs)
     kept = scores.rows[2] != worst
     scores.rows[2], scores.scores[2] = scores.rows[2][kept], scores.scores[2][kept]
     part = recordings.read_recording(
-        wide.extended(base, scores, spent, "r"), "wide", base.catalogue, base.questions
+        wide.extended(base, scores, spent, "r"), "wide", base.pool, base.questions
     )
     found = replay(part, setup)
     assert found.n_missing == 1
@@ -213,18 +213,18 @@ def test_recorded_run__is_read_with_its_depth_and_refused_where_broken(world):
     found = ragcore.search(index, folder, strategy="hybrid-exact", candidate_k=12).table
     chunks = chunks_in(folder)
     assert chunks is not None
-    catalogue, questions = of_chunks(chunks), read_questions(folder)
-    part = recordings.read_recording(found, "run", catalogue, questions)
+    pool, questions = of_chunks(chunks), read_questions(folder)
+    part = recordings.read_recording(found, "run", pool, questions)
     assert part.depth == {"bm25": 12, "dense_exact": 12}
-    half = recordings.read_recording(found.slice(5, 10), "run", catalogue, questions)
+    half = recordings.read_recording(found.slice(5, 10), "run", pool, questions)
     assert half.questions.case_ids == questions.case_ids[5:15]
     assert "30 of 40 cases are not in the recorded run" in half.notes[0]
     unsaid = found.replace_schema_metadata(None)
-    assert recordings.read_recording(unsaid, "run", catalogue, questions).depth["dense_exact"] == 12
+    assert recordings.read_recording(unsaid, "run", pool, questions).depth["dense_exact"] == 12
     cut = found.replace_schema_metadata(
         {schema.MANIFEST_KEY: json.dumps({"threshold": {"bm25": 2.0}}).encode()}
     )
-    part = recordings.read_recording(cut, "run", catalogue, questions)
+    part = recordings.read_recording(cut, "run", pool, questions)
     assert "threshold 2 on bm25" in part.lacks(Setup(candidate_k=5))
     assert part.lacks(Setup(candidate_k=5, thresholds={"bm25": 3.0})) == ""
     for broken, said in (
@@ -238,7 +238,7 @@ def test_recorded_run__is_read_with_its_depth_and_refused_where_broken(world):
         ),
     ):
         with pytest.raises(InputError, match=said):
-            recordings.read_recording(broken, "run", catalogue, questions)
+            recordings.read_recording(broken, "run", pool, questions)
     fewer = of_chunks(chunks)
     fewer.__dict__["documents"] = chunks.documents.slice(3)
     with pytest.raises(InputError, match="of another corpus"):

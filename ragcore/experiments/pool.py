@@ -18,7 +18,7 @@ _GRAPH = "hnsw"
 _POSTINGS = ("term-", "posting-", "lengths")
 
 
-class Catalogue(Numbered):
+class Pool(Numbered):
     """Chunks by row.
 
     Parameters
@@ -58,23 +58,23 @@ class Catalogue(Numbered):
         return sum(self.sizes.get(part, 0) for part in sorted(wanted))
 
 
-def of_chunks(chunks: Chunks, index: Index | None = None) -> Catalogue:
+def of_chunks(chunks: Chunks, index: Index | None = None) -> Pool:
     """The chunks of a suite, and what an index of them is."""
     texts = chunks.sources() if chunks.texts is not None else None
     if index is None:
-        return Catalogue(chunks.documents, texts=texts)
-    return Catalogue(chunks.documents, index.generation, texts, sizes_of(index))
+        return Pool(chunks.documents, texts=texts)
+    return Pool(chunks.documents, index.generation, texts, sizes_of(index))
 
 
-def of_index(index: Index) -> Catalogue:
+def of_index(index: Index) -> Pool:
     """The documents of an index whose chunks are not at hand."""
-    return Catalogue(index.documents, index.generation, None, sizes_of(index))
+    return Pool(index.documents, index.generation, None, sizes_of(index))
 
 
-def of_ids(ids: set[str], generation: str) -> Catalogue:
+def of_ids(ids: set[str], generation: str) -> Pool:
     """Nothing but ids, as a run without a suite's chunks has them."""
     ordered = sorted(ids, key=lambda name: name.encode("utf-8", "surrogatepass"), reverse=True)
-    return Catalogue(pa.table({"chunk_id": pa.array(ordered, pa.large_string())}), generation)
+    return Pool(pa.table({"chunk_id": pa.array(ordered, pa.large_string())}), generation)
 
 
 def chunks_file(folder: Path) -> Path | None:
