@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ import sweep_world
 from ragcore import schema
 from ragcore.errors import InputError
 from ragcore.experiments import recording as recordings
-from ragcore.experiments import wide
+from ragcore.experiments import rerank, wide
 from ragcore.experiments.pool import chunks_in, of_chunks
 from ragcore.experiments.recording import Recording
 from ragcore.experiments.replay import replay, run_of
@@ -206,6 +208,31 @@ def test_rerank__refuses_what_is_no_score():
     ):  # fmt: skip
         with pytest.raises(ragcore.errors.UsageError, match=said):
             load_reranker(spec)
+
+
+def test_rerank__a_cross_encoder_is_loaded_from_its_folder_only(tmp_path, monkeypatch):
+    class Model:
+        def __init__(self, folder, local_files_only):
+            assert local_files_only
+            self.folder = folder
+
+        def predict(self, pairs, show_progress_bar, convert_to_numpy):
+            return np.array([len(text) - len(question) for question, text in pairs], np.float32)
+
+    package = ModuleType("sentence_transformers")
+    package.CrossEncoder = Model
+    monkeypatch.setitem(sys.modules, "sentence_transformers", package)
+    monkeypatch.setattr(rerank.metadata, "version", lambda name: "9.9")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").write_text("1")
+    made = load_reranker(f"cross-encoder:{tmp_path / 'model'}")
+    assert made.name.startswith("cross-encoder 9.9 model ")
+    assert scored(made, "ab", ["abc", "a"])[0].tolist() == [1.0, -1.0]
+    (tmp_path / "model" / "weights").write_text("2")
+    assert load_reranker(f"cross-encoder:{tmp_path / 'model'}").name != made.name
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(ragcore.errors.UsageError, match=r"ragcore\[rerank\]"):
+        load_reranker(f"cross-encoder:{tmp_path / 'model'}")
 
 
 def test_recorded_run__is_read_with_its_depth_and_refused_where_broken(world):
