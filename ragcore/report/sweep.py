@@ -21,7 +21,10 @@ def page(found: Any, form: str) -> bytes:
     lines = [plain(line) for line in opening(found)]
     for title, head, body in (
         ("quality and cost", *_dashboard(found)), ("differences", *_differences(found)),
-        ("by type", *_by_type(found)), ("threshold", *curve_table(found)),
+        ("by type", *_by_type(found)), ("threshold", *curve_table(found, whole=True)),
+        ("threshold: recall", *_along(found, "recall")),
+        ("threshold: no result where there is an answer", *_along(found, "no_result")),
+        ("threshold: any result where there is none", *_along(found, "any_result")),
     ):  # fmt: skip
         if body:
             lines += ["", *_titled(title, form), *_laid_out(head, body, form)]
@@ -214,13 +217,15 @@ def tiny(n: int) -> str:
     return ", descriptive" if n < FEW else ""
 
 
-def curve_table(found: Any) -> tuple[list[str], list[list[str]]]:
-    """The curve of the threshold, overall and by type."""
+def curve_table(found: Any, whole: bool = False) -> tuple[list[str], list[list[str]]]:
+    """The curve of the threshold, overall and by type; with `whole` only overall."""
     head = ["channel", "threshold", "split", "slice", "recall", "precision", "F1", "no result",
             "any result, unanswerable", "context tokens", ""]  # fmt: skip
     body = []
     for row in found.curve:
-        t = "off" if row["threshold"] is None else f"{row['threshold']:g}"
+        if whole and row["slice"] != WHOLE:
+            continue
+        t = _threshold(row)
         body.append(
             [row["channel"], t, row["split"],
              f"{row['slice']} (n={row['n_cases']}{tiny(row['n_cases'])})",
@@ -231,6 +236,25 @@ def curve_table(found: Any) -> tuple[list[str], list[list[str]]]:
              "chosen" if row["chosen"] and row["slice"] == WHOLE else ""]
         )  # fmt: skip
     return head, body
+
+
+def _threshold(row: dict[str, Any]) -> str:
+    return "off" if row["threshold"] is None else f"{row['threshold']:g}"
+
+
+def _along(found: Any, name: str) -> tuple[list[str], list[list[str]]]:
+    """One column of the curve: slices down, thresholds across; the right one differs by slice."""
+    across = list(dict.fromkeys(_threshold(row) for row in found.curve))
+    lines: dict[str, dict[str, str]] = {}
+    for row in found.curve:
+        if row["slice"] == WHOLE:
+            continue
+        slice_name = f"{row['slice']} (n={row['n_cases']}{tiny(row['n_cases'])})"
+        shown = "na" if row[name] is None else f"{row[name]:.4f}"
+        lines.setdefault(slice_name, {})[_threshold(row)] = shown
+    kept = {k: cells for k, cells in lines.items() if set(cells.values()) != {"na"}}
+    body = [[k, *(cells.get(t, "") for t in across)] for k, cells in kept.items()]
+    return ["slice", *across], body
 
 
 def _over(row: dict[str, Any], name: str, count: str) -> str:
@@ -247,7 +271,7 @@ def sentences(found: Any) -> list[str]:
     if found.curve:
         best = next((r for r in found.curve if r["chosen"] and r["slice"] == WHOLE), None)
         if best is not None:
-            t = "off" if best["threshold"] is None else f"{best['threshold']:g}"
+            t = _threshold(best)
             out.append(
                 f"threshold on {best['channel']}: {t} has the best {found.about['choose']} on the "
                 f"split {best['split']} ({best[found.about['choose']]:.4f}); its row is of the "
