@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ragcore.footprint import bytes_read, parts_of
 from ragcore.index.chunks import Chunks, read_chunks
 from ragcore.index.numbered import Numbered
 from ragcore.index.opened import Index
-from ragcore.index.options import DOCUMENTS
-from ragcore.index.store import VECTORS
-from ragcore.search_settings import BM25, DENSE, DENSE_EXACT
-
-_GRAPH = "hnsw"
-_POSTINGS = ("term-", "posting-", "lengths")
 
 
 class Pool(Numbered):
@@ -48,14 +43,7 @@ class Pool(Numbered):
 
     def bytes_for(self, channels: tuple[str, ...]) -> int | None:
         """Bytes of the parts that some channels read; None where that is not known."""
-        if self.sizes is None:
-            return None
-        wanted = {"documents"}
-        for channel in channels:
-            wanted |= {BM25: {"postings"}, DENSE: {"vectors", "graph"}, DENSE_EXACT: {"vectors"}}[
-                channel
-            ]
-        return sum(self.sizes.get(part, 0) for part in sorted(wanted))
+        return None if self.sizes is None else bytes_read(self.sizes, channels)
 
 
 def of_chunks(chunks: Chunks, index: Index | None = None) -> Pool:
@@ -63,12 +51,12 @@ def of_chunks(chunks: Chunks, index: Index | None = None) -> Pool:
     texts = chunks.sources() if chunks.texts is not None else None
     if index is None:
         return Pool(chunks.documents, texts=texts)
-    return Pool(chunks.documents, index.generation, texts, sizes_of(index))
+    return Pool(chunks.documents, index.generation, texts, parts_of(index))
 
 
 def of_index(index: Index) -> Pool:
     """The documents of an index whose chunks are not at hand."""
-    return Pool(index.documents, index.generation, None, sizes_of(index))
+    return Pool(index.documents, index.generation, None, parts_of(index))
 
 
 def of_ids(ids: set[str], generation: str) -> Pool:
@@ -87,26 +75,3 @@ def chunks_in(folder: Path) -> Chunks | None:
     """The chunks of a suite's folder; None without a list of them."""
     path = chunks_file(folder)
     return None if path is None else read_chunks(path)
-
-
-def sizes_of(index: Index) -> dict[str, int]:
-    """Bytes of an index on the disk by part: documents, postings, vectors, graph.
-
-    tantivy's own files are left out: they keep the texts, and no search reads them.
-    """
-    out: dict[str, int] = {"documents": 0, "postings": 0, "vectors": 0, "graph": 0}
-    for path in index.folder.iterdir():
-        if not path.is_file():
-            continue
-        part = None
-        if path.name == DOCUMENTS:
-            part = "documents"
-        elif path.name == VECTORS:
-            part = "vectors"
-        elif path.name.startswith(_GRAPH):
-            part = "graph"
-        elif path.name.startswith(_POSTINGS):
-            part = "postings"
-        if part is not None:
-            out[part] += path.stat().st_size
-    return out
