@@ -9,8 +9,12 @@ from ragcore.index.opened import Index
 from ragcore.index.options import DOCUMENTS
 from ragcore.search_settings import BM25, DENSE, DENSE_EXACT, STRATEGIES
 
-_READ = {BM25: ("postings",), DENSE: ("vectors", "graph"), DENSE_EXACT: ("vectors",)}
-_PART = {
+_READ: dict[str, tuple[str, ...]] = {
+    BM25: ("postings",),
+    DENSE: ("vectors", "graph"),
+    DENSE_EXACT: ("vectors",),
+}
+_PART: dict[str, str] = {
     DOCUMENTS: "documents", store.VECTORS: "vectors", dense.FILE: "graph", dense.SLOTS: "graph",
     **dict.fromkeys(
         (store.TERMS, store.BYTES, store.OFFSETS, store.ROWS, store.TFS, store.LENGTHS), "postings"
@@ -23,7 +27,7 @@ def parts_of(index: Index) -> dict[str, int]:
 
     tantivy's own files are left out: they keep the texts, and no search reads them.
     """
-    out = dict.fromkeys(("documents", "postings", "vectors", "graph"), 0)
+    out: dict[str, int] = {"documents": 0, "postings": 0, "vectors": 0, "graph": 0}
     for name, record in index.manifest["files"].items():
         if name in _PART:
             out[_PART[name]] += record["bytes"]
