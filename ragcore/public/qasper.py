@@ -135,9 +135,12 @@ def _items(
     rows = rows.join(places, on="doc_id", how="left", maintain_order="left")
     _refuse_elsewhere(rows)
     held = pl.col("doc_id").is_not_null()
-    there = pl.col("unit_text").str.slice(
-        pl.col("start_codepoint"), pl.col("end_codepoint") - pl.col("start_codepoint")
-    ) == pl.col("quote")  # fmt: skip
+    start, end = pl.col("start_codepoint"), pl.col("end_codepoint")
+    there = (
+        (start >= 0) & (end >= start)
+        & (end <= pl.col("unit_text").str.len_chars())
+        & (pl.col("unit_text").str.slice(start, (end - start).clip(0)) == pl.col("quote"))
+    )  # fmt: skip
     rows = rows.with_columns(
         held.alias("held"), (held & there.fill_null(False)).alias("there"),
         pl.col("quote").fill_null("").str.strip_chars().eq("").alias("empty"),
