@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -123,6 +126,15 @@ def flat(run: pa.Table) -> pa.Table:
         for item in row["ranked"]
     ]
     return pa.Table.from_pylist(rows)
+
+
+def write_tar(path: Path, members: Mapping[str, bytes]) -> None:
+    """A packed archive of files by name."""
+    with tarfile.open(path, "w:gz", compresslevel=1) as made:
+        for name, raw in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(raw)
+            made.addfile(info, io.BytesIO(raw))
 
 
 def write_prompts(given: Tables, folder: Path) -> None:

@@ -92,8 +92,13 @@ def _items(
     """Evidence of every question, and how many sentences have no place in their passage."""
     texts = {name: (text, own) for name, _, text, own in corpus.iter_rows()}
     places = {name: _places(*texts[name]) for name in set(answers["doc_id"])}
+    judged = set(qrels.iter_rows())
     chosen: dict[tuple[str, str], set[int]] = {}
     for query, document, _, indices in answers.iter_rows():
+        if (query, document) not in judged:
+            raise InputError(
+                "answers", f"passage {document!r} for {query!r}", "one that qrels has for it"
+            )
         n = len(texts[document][1])
         wrong = [one for one in indices if not 0 <= one < n]
         if wrong:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections import Counter
 from fractions import Fraction
 
@@ -12,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import importers
 import qasper as plain
 import ragcore
 import tables
@@ -190,12 +189,8 @@ def test_labels__survive_other_chunks(made, shared_data, tmp_path):
 
 
 def archive(path, members):
-    with tarfile.open(path, "w:gz") as out:
-        for name, content in members.items():
-            raw = json.dumps(content).encode()
-            info = tarfile.TarInfo(name)
-            info.size = len(raw)
-            out.addfile(info, io.BytesIO(raw))
+    raw = {name: json.dumps(content).encode() for name, content in members.items()}
+    importers.write_tar(path, raw)
 
 
 def rebuilt(pinned, papers):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import html
-import io
-import tarfile
 
 import polars as pl
 import pytest
@@ -145,13 +143,12 @@ def test_web__official_gives_the_same_suite(worlds, tmp_path):
 
 def test_cacm__official_gives_the_same_suite(worlds, tmp_path):
     given = worlds["cacm"].shared
-    with tarfile.open(tmp_path / files.CACM, "w:gz", compresslevel=1) as made:
-        for name, title, text in given["corpus"].select("doc_id", "title", "text").iter_rows():
-            body = html.escape(f"{title}\n\n{text}\n\n{ENTERED}\n\n1\t5\t1\n")
-            info = tarfile.TarInfo(f"{name}.html")
-            raw = f"<html>\n<pre>\n\n\n{body}\n</pre>\n</html>\n".encode("latin-1")
-            info.size = len(raw)
-            made.addfile(info, io.BytesIO(raw))
+    pages = {}
+    for name, title, text in given["corpus"].select("doc_id", "title", "text").iter_rows():
+        body = html.escape(f"{title}\n\n{text}\n\n{ENTERED}\n\n1\t5\t1\n")
+        page = f"<html>\n<pre>\n\n\n{body}\n</pre>\n</html>\n"
+        pages[f"{name}.html"] = page.encode("latin-1")
+    importers.write_tar(tmp_path / files.CACM, pages)
     asked = given["queries"].select("query_id", "text").rows()
     text = "".join(f"<DOC>\n<DOCNO> {n} </DOCNO>\n\n {t}\n\n</DOC>\n" for n, t in asked)
     (tmp_path / files.CACM_TOPICS).write_text(text, encoding="latin-1")

@@ -92,6 +92,7 @@ def test_build__a_sentence_that_is_gone_keeps_its_quote_and_is_counted(given):
     [
         ("answers", {"sentence_index": [3]}, "sentence 3 of 'p:1' for '1'"),
         ("answers", {"sentence_index": [-1]}, "sentence -1 of 'p:1'"),
+        ("answers", {"doc_id": "p:3"}, "passage 'p:3' for '1'; expected one that qrels has"),
     ],
 )
 def test_build__names_what_does_not_belong(given, name, change, told):

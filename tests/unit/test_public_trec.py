@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
-import tarfile
 
 import polars as pl
 import pytest
 
+import importers
 from ragcore.errors import InputError
 from ragcore.public import trec
 from ragcore.public import trec_files as files
@@ -117,11 +116,8 @@ def page(text):
 
 
 def archive(path, **pages):
-    with tarfile.open(path, "w:gz") as made:
-        for name, text in pages.items():
-            info = tarfile.TarInfo(f"CACM-{name[1:]}.html")
-            info.size = len(text)
-            made.addfile(info, io.BytesIO(text.encode()))
+    raw = {f"CACM-{name[1:]}.html": text.encode() for name, text in pages.items()}
+    importers.write_tar(path, raw)
 
 
 def cacm(folder, **pages):
