@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ragcore.compare import compare
     from ragcore.comparison import Comparison
     from ragcore.diagnose import Diagnosis, diagnose
+    from ragcore.experiments.result import SweepResult
+    from ragcore.experiments.verb import sweep
     from ragcore.fuse import fuse
     from ragcore.fused import Fused
     from ragcore.index.opened import Index, open_index
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Comparison", "Diagnosis", "Fused", "Index", "Review", "Scores", "__version__", "audit",
-    "build_index", "compare", "diagnose", "fuse", "open_index", "paired", "review", "score",
-    "search",
+    "Comparison", "Diagnosis", "Fused", "Index", "Review", "Scores", "SweepResult", "__version__",
+    "audit", "build_index", "compare", "diagnose", "fuse", "open_index", "paired", "review",
+    "score", "search", "sweep",
 ]  # fmt: skip
 
 _HOMES = {
@@ -36,7 +38,8 @@ _HOMES = {
     "open_index": "ragcore.index.opened", "build_index": "ragcore.verbs",
     "search": "ragcore.verbs", "audit": "ragcore.verbs", "diagnose": "ragcore.diagnose",
     "Diagnosis": "ragcore.diagnose", "review": "ragcore.judges.review",
-    "Review": "ragcore.judges.review",
+    "Review": "ragcore.judges.review", "sweep": "ragcore.experiments.verb",
+    "SweepResult": "ragcore.experiments.result",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from ragcore.gatekeeper import Gatekeeper
 from ragcore.gates import Result, gates_of, parse_gates, registered
 from ragcore.scores import Scores
 from ragcore.stats import SIDES, TEST
-from ragcore.verdict import Verdict, decide
+from ragcore.verdict import Verdict, decide, taint
 from ragcore_kernels.families import holm
 
 COMPARISON_KEY = b"ragcore.comparison"
@@ -51,15 +51,13 @@ class Comparison:
                 for r in broken if not r.met
             )  # fmt: skip
             whole = one.whole()
-            self.verdicts.append(
-                decide(
-                    settings.plan, {name: c.paired for name, c in whole.items()},
-                    {name: c.room for name, c in whole.items()}, violated, one.latency, kind,
-                    frozenset(
-                        name for name, c in whole.items() if c.measure.definition.better == "less"
-                    ),
-                )
+            less = (n for n, c in whole.items() if c.measure.definition.better == "less")
+            found = decide(
+                settings.plan, {name: c.paired for name, c in whole.items()},
+                {name: c.room for name, c in whole.items()}, violated, one.latency, kind,
+                frozenset(less),
             )  # fmt: skip
+            self.verdicts.append(taint(found, one.tainted))
         self._adjust()
 
     def _adjust(self) -> None:

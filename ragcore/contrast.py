@@ -79,6 +79,7 @@ class Contrast:
     cells : by slice and measure.
     latency : p95 of both in microseconds; NaN of a run that was not timed.
     again : compares two other runs in the same way.
+    tainted : why a run is no evidence, see `manifests.tainted`.
     """
 
     before: RunScores
@@ -88,6 +89,7 @@ class Contrast:
     latency: tuple[float, float]
     cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
     again: Callable[[RunScores, RunScores], Contrast] | None = None
+    tainted: tuple[str, ...] = ()
 
     def whole(self) -> dict[str, Cell]:
         """The cells over all cases, by measure."""
@@ -123,7 +125,8 @@ def between(
     out = Contrast(
         before, after, unmatched(before, after, (before.missing, after.missing)),
         manifests.difference(before.manifest, after.manifest),
-        times, again=lambda left, right: between(left, right, how, pool, threads),
+        times, tainted=tuple(filter(None, (taint_of(before), taint_of(after)))),
+        again=lambda left, right: between(left, right, how, pool, threads),
     )  # fmt: skip
     parts = _slices(before, after, how.by)
     most = before.ceilings()
@@ -164,6 +167,16 @@ def between(
     for cell in in_threads(work, jobs, threads):
         out.cells[cell.slice, cell.measure.text] = cell
     return out
+
+
+def taint_of(run: RunScores) -> str:
+    """Why a run is no evidence, see `manifests.tainted`; "" if it may be."""
+    if "threshold_split" not in run.manifest or run.cases is None:
+        return ""
+    if "split" not in run.cases.column_names:
+        return ""
+    given = run.cases["split"].to_pylist()
+    return manifests.tainted(run.manifest, {given[r] for r in run.label_of.tolist() if r >= 0})
 
 
 def _apart(

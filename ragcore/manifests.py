@@ -6,8 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-IDENTITY = frozenset(("run", "baseline", "single_change", "primary", "gates", "suite"))
-"""Keys that name a run or its plan, rather than what it did."""
+IDENTITY = frozenset(
+    ("run", "baseline", "single_change", "primary", "gates", "suite", "threshold_split", "replay")
+)
+"""Keys that name a run, its plan or where its values come from, rather than what it did."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,22 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> Difference:
         if left.get(key) != right.get(key)
     )  # fmt: skip
     return Difference(changes, str(after.get("single_change") or ""), bool(before and after))
+
+
+def tainted(manifest: dict[str, Any], splits: set[Any]) -> str:
+    """Why a run is no evidence: its threshold was chosen on cases that it is tested on; else "".
+
+    Parameters
+    ----------
+    splits : of the cases that are scored.
+    """
+    tuned = manifest.get("threshold_split")
+    if not tuned or tuned not in splits:
+        return ""
+    return (
+        f"tainted: thresholds of {manifest.get('run') or 'the run'} were chosen on the split "
+        f"{tuned!r}, which it is tested on"
+    )
 
 
 def _flat(manifest: dict[str, Any], prefix: str = "") -> dict[str, Any]:

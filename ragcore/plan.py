@@ -106,6 +106,17 @@ def plan_of(manifest: Mapping[str, Any], where: str) -> Plan:
     return _plan(settings, source, "")
 
 
+def plan_from(settings: Mapping[str, Any], source: str, sha256: str = "") -> Plan:
+    """A plan from the keys that its TOML file has, wherever they stand.
+
+    Raises
+    ------
+    InputError
+        As `read_plan`.
+    """
+    return _plan(settings, source, sha256)
+
+
 def _plan(settings: Mapping[str, Any], source: str, digest: str) -> Plan:
     unknown = [key for key in settings if key not in _KEYS]
     if unknown:

@@ -82,7 +82,7 @@ def search(
             else Approximate(index, vectors, settings.ef)
         )  # fmt: skip
     if lexical is not None and settings.timing == "each":
-        stages["analyse"] = _timed(lexical.analyse, n, clock)
+        stages["analyse"] = timed(lexical.analyse, n, clock)
     found: dict[str, Ranked] = {}
     for channel in made:
         if n:  # whatever loads or compiles is no part of a latency
@@ -192,8 +192,8 @@ def vectors_of_questions(
     return np.ascontiguousarray(vectors, np.float32), spent
 
 
-def _timed(work: Callable[[int], None], n: int, clock: ways.Clock) -> F64:
-    """Microseconds of each call."""
+def timed(work: Callable[[int], None], n: int, clock: ways.Clock = time.perf_counter_ns) -> F64:
+    """Microseconds of each call, (n,): ``work(0)`` to ``work(n - 1)``."""
     out = np.zeros(n)
     for row in range(n):
         began = clock()

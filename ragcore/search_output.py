@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from ragcore import schema
 from ragcore.formats.arrow import numbers, texts
-from ragcore.index.opened import Index
+from ragcore.index.numbered import Numbered
+from ragcore.lists import rows_of
 from ragcore.questions import Questions
 from ragcore.retrievers import Ranked
 from ragcore.search_settings import Settings
@@ -18,7 +19,7 @@ from ragcore_kernels.layout import F64
 
 
 def fused_lists(
-    index: Index, found: dict[str, Ranked], settings: Settings, n: int
+    index: Numbered, found: dict[str, Ranked], settings: Settings, n: int
 ) -> tuple[Ranked, list[str]]:
     """The channels of the first `n` questions fused, whole lists in; what fusion says of them."""
     from ragcore.fuse import fuse
@@ -50,18 +51,27 @@ def fused_lists(
 
 
 def ranked_lists(
-    index: Index, ranked: Ranked, item: pa.DataType = schema.RANKED_ITEM, limit: int | None = None
+    index: Numbered,
+    ranked: Ranked,
+    item: pa.DataType = schema.RANKED_ITEM,
+    limit: int | None = None,
 ) -> pa.Array:
-    """Ranked lists as a list column of `item`, cut at `limit`."""
-    rows = [r[:limit] for r in ranked.rows]
+    """Ranked lists as a list column of `item`, cut at `limit`; null where a list is None."""
+    gone = np.array([r is None for r in ranked.rows], np.bool_)
+    rows = [np.empty(0, np.int64) if r is None else r[:limit] for r in ranked.rows]
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum([len(r) for r in rows], out=offsets[1:])
     flat = np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64)
-    scores = np.concatenate([np.empty(0), *(s[:limit] for s in ranked.scores)])
-    return pa.ListArray.from_arrays(numbers(offsets), _items(index, flat, scores, item))
+    scores = [s[:limit] for r, s in zip(ranked.rows, ranked.scores, strict=True) if r is not None]
+    items = _items(index, flat, np.concatenate([np.empty(0), *scores]), item)
+    mask = None
+    if gone.any():
+        bits = pa.py_buffer(np.packbits(gone, bitorder="little"))
+        mask = pa.Array.from_buffers(pa.bool_(), gone.size, [None, bits])
+    return pa.ListArray.from_arrays(numbers(offsets), items, mask=mask)
 
 
-def _items(index: Index, rows: Any, scores: Any, item: pa.DataType) -> pa.Array:
+def _items(index: Numbered, rows: Any, scores: Any, item: pa.DataType) -> pa.Array:
     """Structs of a kind that schema names, for chunks by row."""
     taken = numbers(rows)
     documents = index.documents
@@ -83,7 +93,7 @@ def _items(index: Index, rows: Any, scores: Any, item: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(parts, fields=fields)
 
 
-def _stage_map(index: Index, found: dict[str, Ranked], n: int) -> pa.Array:
+def _stage_map(index: Numbered, found: dict[str, Ranked], n: int) -> pa.Array:
     """Every stage of every question, as a map from its name to its list."""
     names = list(found)
     merged = Ranked(
@@ -110,7 +120,7 @@ def _timings(stages: dict[str, F64], n: int) -> pa.Array:
 
 
 def run_table(
-    index: Index,
+    index: Numbered,
     questions: Questions,
     found: dict[str, Ranked],
     final: Ranked,
@@ -121,7 +131,10 @@ def run_table(
     """The case batch of a search: columns of `schema.RUNS`, the manifest in its metadata."""
     n = len(questions)
     context = schema.RUNS.field("context").type.value_type
-    states = ["ready" if len(rows) else "no_evidence" for rows in final.rows]
+    states = texts(["ready" if r is None or len(r) else "no_evidence" for r in final.rows])
+    if any(r is None for r in final.rows):  # not known, which is neither
+        kept = [-1 if r is None else i for i, r in enumerate(final.rows)]
+        states = states.take(rows_of(np.array(kept, np.int64)))
     columns: dict[str, Any] = {"case_id": texts(questions.case_ids)}
     if any(lang is not None for lang in questions.langs):
         columns["lang"] = questions.table["lang"].combine_chunks()
@@ -131,7 +144,7 @@ def run_table(
         "ranked": ranked_lists(index, final, schema.RANKED_ITEM),
         "stages": _stage_map(index, found, n),
         "context": ranked_lists(index, final, context, context_k),
-        "context_state": texts(states),
+        "context_state": states,
         "timings": _timings(stages, n),
         "index_generation": texts([index.generation] * n),
     }

@@ -10,9 +10,9 @@ from ragcore.plan import Plan
 from ragcore.saturation import Saturation
 from ragcore.stats import Paired
 
-ADOPT, REJECT, NOISE, SATURATED, PRODUCT, BLOCKED = (
+ADOPT, REJECT, NOISE, SATURATED, PRODUCT, BLOCKED, TAINTED = (
     "adopt", "reject", "inconclusive: noise", "inconclusive: saturated", "product decision",
-    "blocked",
+    "blocked", "tainted",
 )  # fmt: skip
 
 
@@ -22,7 +22,7 @@ class Verdict:
 
     Attributes
     ----------
-    verdict : one of the six of this module; "" without a registered primary measure.
+    verdict : one of the seven of this module; "" without a registered primary measure.
     primary : the measure that decided, "" if none could.
     reasons : sentences, the decisive one first.
     """
@@ -80,6 +80,18 @@ def decide(
         ratio = f"p95 grows {latency[1] / latency[0]:.2f} times, above {plan.p95_ratio:g}"
         return Verdict(PRODUCT, primary, (ratio, why, *asides))
     return Verdict(ADOPT, primary, (why, *asides))
+
+
+def taint(verdict: Verdict, found: tuple[str, ...]) -> Verdict:
+    """A verdict withdrawn, as a run is no evidence; itself where there is no reason for that.
+
+    Parameters
+    ----------
+    found : sentences on runs whose thresholds were chosen on the cases that they are tested on.
+    """
+    if not found:
+        return verdict
+    return Verdict(TAINTED, verdict.primary, (*found, *verdict.reasons))
 
 
 def _deciding(

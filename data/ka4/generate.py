@@ -272,6 +272,7 @@ def about() -> dict[str, Any]:
     """What `suite.toml` begins with."""
     return {
         "name": "ka4",
+        "title": "KA-4: a travel-rules assistant that fails once in every layer",
         "version": VERSION,
         "kind": "development (authored, not a sample)",
         "licence": "Apache-2.0",

@@ -192,6 +192,7 @@ def about() -> dict[str, Any]:
     """What `suite.toml` begins with."""
     return {
         "name": "mosaic",
+        "title": "Mosaic Desk: paired faults of a help desk, with replays and verdicts",
         "version": VERSION,
         "kind": "development (authored, not a sample)",
         "licence": "Apache-2.0",

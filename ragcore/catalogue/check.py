@@ -9,13 +9,12 @@ from ragcore.catalogue import folder as folders
 from ragcore.catalogue import pinned
 from ragcore.catalogue.entries import Entry
 from ragcore.catalogue.facts import Facts, facts_of
+from ragcore.catalogue.sound import IN_DOMAIN, stale_label, wanted_splits
 from ragcore.errors import RagcoreError
 from ragcore.suites import open_suite
 
-IN_DOMAIN = "in-domain"
 MANDATORY = ("hard-negative", "unanswerable")
 """Query types without which an in-domain suite cannot tell good from lucky."""
-TUNED, TESTED = "validation", "test"
 
 
 @dataclass(frozen=True)
@@ -68,11 +67,7 @@ def _read(entry: Entry, data: Path | None, work: Path) -> tuple[Facts, Finding]:
 
 def _labels(facts: Facts) -> Finding:
     if facts.n_stale:
-        named = "; ".join(
-            f"{one['case_id']}{'' if one['lang'] is None else ' ' + one['lang']}: {one['why']} "
-            f"{str(one['quote'])[:40]!r} in {one['doc_id']}"
-            for one in facts.stale[:5]
-        )
+        named = "; ".join(map(stale_label, facts.stale[:5]))
         found = f"{facts.n_stale} of {facts.n_items} do not hold: {named}"
         return Finding("labels", False, found)
     found = f"{facts.n_items} items of evidence, every quote where its label says"
@@ -84,9 +79,7 @@ def _labels(facts: Facts) -> Finding:
 
 
 def _splits(entry: Entry, facts: Facts) -> list[Finding]:
-    wanted = entry.settings.get("splits")
-    if wanted is None:
-        wanted = [TUNED, TESTED] if entry.kind.startswith(IN_DOMAIN) else []
+    wanted = wanted_splits(entry)
     found = ", ".join(f"{n} {split or 'without a split'}" for split, n in facts.splits.items())
     gone = [split for split in wanted if not facts.splits[split]]
     if gone:

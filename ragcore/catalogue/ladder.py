@@ -14,6 +14,7 @@ from ragcore.catalogue import pinned
 from ragcore.catalogue.corpus import as_asked, in_vectors, indexed, read_corpus, timed
 from ragcore.catalogue.entries import Entry, Scope
 from ragcore.catalogue.rungs import Rung, measure_rooms, search_rung
+from ragcore.catalogue.sound import refuse
 from ragcore.errors import UsageError
 from ragcore.places import user_cache
 from ragcore.progress import Progress, no_progress
@@ -114,7 +115,8 @@ def run_suite(
             folders.write(entry, source, given, place)
         else:
             folders.copy(entry, place)
-    suite = open_suite(place)
+        suite = open_suite(place)
+        refuse(entry, suite)
     rungs: list[Rung] = []
     runs: list[Path] = []
     if strategies:

@@ -10,10 +10,11 @@ from ragcore.cli import (
     scoring,
     searching,
     suites,
+    sweeping,
 )
 from ragcore.cli.shared import main
 
 __all__ = [
     "auditing", "diagnosing", "fusing", "indexing", "judging", "main", "others", "scoring",
-    "searching", "suites",
+    "searching", "suites", "sweeping",
 ]  # fmt: skip

@@ -305,6 +305,11 @@ def _warn(scores: Any) -> None:
             click.echo(f"warning: {label}{sentence}", err=True)
         if sentence := repeats(run):
             click.echo(f"note: {label}{sentence}", err=True)
+        if "threshold_split" in run.manifest:
+            from ragcore.contrast import taint_of
+
+            if sentence := taint_of(run):
+                click.echo(f"warning: {label}{sentence}", err=True)
 
 
 def _expected(scores: Any) -> None:

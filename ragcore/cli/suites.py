@@ -112,6 +112,7 @@ def show(name: str, data: Path | None) -> None:
         facts, reason = facts_or_reason(one, data, Path(work))
     blocks = [pages.about(one)]
     blocks += pages.facts(facts) if facts is not None else []
+    blocks += pages.files(one)
     click.echo(pages.page(blocks, "table").decode(), nl=False)
     if reason:
         click.echo(f"not counted: {reason}", err=True)

@@ -225,7 +225,7 @@ class _SentenceTransformers:
         self._model = package.SentenceTransformer(str(folder), local_files_only=True)
         self._prompts = dict(getattr(self._model, "prompts", None) or {})
         version = metadata.version("sentence-transformers")
-        self.name = f"sentence-transformers {version} {folder.name} {_digest_of(folder)}"
+        self.name = f"sentence-transformers {version} {folder.name} {digest_of(folder)}"
         self.dim = int(self._model.get_sentence_embedding_dimension())
 
     def embed(self, texts: list[str], kind: Kind) -> Vectors:
@@ -249,14 +249,14 @@ class _Callable:
         if not callable(function):
             raise UsageError(f"embedder {spec} is not callable")
         self._function: Callable[..., Any] = function
-        self.name = f"{spec} {getattr(function, 'version', '') or _source_of(function)}".strip()
+        self.name = f"{spec} {getattr(function, 'version', '') or source_of(function)}".strip()
         self.dim = _matrix(function(["probe"], "passage"), 1, None, self.name).shape[1]
 
     def embed(self, texts: list[str], kind: Kind) -> Vectors:
         return checked(self._function(texts, kind), self, len(texts))
 
 
-def _source_of(function: Callable[..., Any]) -> str:
+def source_of(function: Callable[..., Any]) -> str:
     """A digest of the file that holds a function; "" where there is none."""
     try:
         path = inspect.getsourcefile(inspect.unwrap(function))
@@ -265,7 +265,7 @@ def _source_of(function: Callable[..., Any]) -> str:
         return ""
 
 
-def _digest_of(folder: Path) -> str:
+def digest_of(folder: Path) -> str:
     """A digest of every file of a model."""
     whole = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):

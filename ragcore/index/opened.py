@@ -14,6 +14,7 @@ from ragcore.errors import InputError, UsageError
 from ragcore.index import manifest as manifests
 from ragcore.index import store
 from ragcore.index.chunks import read_chunks
+from ragcore.index.numbered import Numbered
 from ragcore.index.options import Options, options_of, read_documents
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ragcore_kernels.knn import ExactIndex
 
 
-class Index:
+class Index(Numbered):
     """What `open_index` gives: the parts of an index, by row.
 
     Attributes
@@ -48,16 +49,6 @@ class Index:
     def documents(self) -> pa.Table:
         """`chunk_id` and the other columns of the chunks, one row each."""
         return read_documents(self.folder)
-
-    @cached_property
-    def ids(self) -> pa.Array:
-        """Chunk ids by row, descending byte-wise."""
-        return self.documents["chunk_id"].combine_chunks()
-
-    @cached_property
-    def row_of(self) -> dict[str, int]:
-        """Row of each chunk id."""
-        return {name: row for row, name in enumerate(self.ids.to_pylist())}
 
     @property
     def has_text(self) -> bool:

@@ -29,12 +29,35 @@ def listing(entries: list[Any], where: dict[str, str]) -> list[Block]:
     """All suites, a line each; `where` says by name whether their data is there."""
     head = ["name", "kind", "version", "licence", "ladder", "data"]
     body = [
-        [one.name, one.kind, str(one.settings.get("version", "")),
-         str(one.settings.get("licence", "")), ", ".join(one.strategies) or "recorded runs",
+        [one.name, one.kind, _brief(one.settings.get("version", "")),
+         _brief(one.settings.get("licence", "")), ", ".join(one.strategies) or "recorded runs",
          where[one.name]]
         for one in entries
     ]  # fmt: skip
     return [("", head, [[plain(cell) for cell in line] for line in body])]
+
+
+def _brief(text: Any) -> str:
+    """What stands before the first comma or semicolon; `show` has the rest."""
+    return str(text).replace(",", ";").partition(";")[0]
+
+
+def files(entry: Any) -> list[Block]:
+    """Files that a suite is pinned to, and where the official ones come from."""
+    head = ["file", "bytes", "rows", "sha256"]
+    body = [
+        [plain(name), f"{one['bytes']:,}" if "bytes" in one else "",
+         f"{one['rows']:,}" if "rows" in one else "", one["sha256"]]
+        for name, one in entry.settings.get("files", {}).items()
+    ]  # fmt: skip
+    official = [
+        [one["file"], f"{one['bytes']:,}", one["sha256"], plain(one["url"])]
+        for one in entry.settings.get("official", [])
+    ]
+    blocks: list[Block] = [("Files", head, body)] if body else []
+    if official:
+        blocks.append(("Official distribution", ["file", "bytes", "sha256", "url"], official))
+    return blocks
 
 
 def about(entry: Any, form: str = "") -> Block:
@@ -62,8 +85,7 @@ def facts(found: Any) -> list[Block]:
         f"{found.n_cases} cases in {found.n_rows} rows ({langs})",
         f"splits: {splits}",
         f"answerable: {can['true']} yes, {can['false']} no, {can['']} not said",
-        f"corpus: {found.n_chunks:,} chunks of {found.n_documents:,} documents"
-        + (f"; scale: stage {found.stage}" if found.stage else "; scale: below stage 1"),
+        f"corpus: {found.n_chunks:,} chunks of {found.n_documents:,} documents",
         f"labels: {found.n_items:,} items of evidence, {found.n_stale} stale, "
         f"{found.n_unplaced} in no chunk",
     ]

@@ -169,6 +169,20 @@ def test_check__names_a_label_whose_quote_is_gone(shore, tmp_path):
     assert "1 of 4 do not hold: q2: quote-gone 'the wind' in d2" in bad.found
 
 
+def test_run__of_labels_that_do_not_hold_is_refused_before_anything_is_searched(shore):
+    made.write(shore / "catalogue", shore / "data", d2="Dunes are moved by hand.")
+    with pytest.raises(InputError, match=r"1 of 4 labels do not hold, first q2: quote-gone"):
+        run_suite(entry("shore"), data=shore / "data")
+    assert not (shore / "cache" / "suites" / "shore" / "index").exists()
+
+
+def test_run__without_a_split_that_the_suite_needs_is_refused(shore):
+    toml = shore / "catalogue" / "shore" / "suite.toml"
+    toml.write_text(toml.read_text().replace("by = ", 'splits = ["validation", "test"]\nby = '))
+    with pytest.raises(InputError, match=r"no case of split validation \(4 test\)"):
+        run_suite(entry("shore"), data=shore / "data")
+
+
 def test_check__names_a_split_that_is_missing(shore, tmp_path):
     toml = shore / "catalogue" / "shore" / "suite.toml"
     toml.write_text(toml.read_text().replace("by = ", 'splits = ["validation", "test"]\nby = '))

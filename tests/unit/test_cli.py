@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import indexes
+import sweep_world
 import tables
 from conformance.shapes import environment, json_lines
 from ragcore import schema, score
@@ -195,6 +196,8 @@ def searched(tmp_path_factory):
     runs = [ROOT / "data/ka4/runs" / f"{name}.arrow" for name in ("baseline", "filtered")]
     with whole_file(place / "scores.arrow") as file:
         write_arrow(score(runs, suite=ROOT / "data/ka4", measures=MEASURES).table(), file)
+    sweep_world.suite(place / "world")
+    (place / "sweep.toml").write_text('suite = "world"\n[sweep]\ncandidate_k = [5]\n')
     return place
 
 

@@ -1,0 +1,1 @@
+"""Experiments: deviations from production, one at a time, replayed from one recorded wide run."""
