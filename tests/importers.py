@@ -65,8 +65,9 @@ class World:
     def index(self, analyzer: str = "") -> Index:
         """Its corpus, indexed as the descriptor says, or by another analyzer."""
         if analyzer not in self._indexes:
-            how = self.entry.settings.get("index", {})
-            how |= {"analyzer": analyzer} if analyzer else {}
+            how = dict(self.entry.settings.get("index", {}))
+            if analyzer:
+                how["analyzer"] = analyzer
             self._indexes[analyzer] = ragcore.build_index(
                 self.made.chunks, self.place / f"index-{analyzer}", hnsw=False, **how
             )

@@ -160,7 +160,7 @@ def official(folder: Path) -> dict[str, pl.DataFrame]:
                          "sentence_index": _indices(own["sentences"], given["selected_sentences"])}
                         for at, given in enumerate(one["output"])
                     ]  # fmt: skip
-    return {name: frame(rows[name], kinds, folder / FILES[0]) for name, kinds in _KINDS.items()}
+    return {name: frame(rows[name], kinds, folder) for name, kinds in _KINDS.items()}
 
 
 def _indices(sentences: list[str], selected: list[str]) -> list[int]:

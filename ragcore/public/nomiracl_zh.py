@@ -146,7 +146,7 @@ def official(folder: Path) -> dict[str, pl.DataFrame]:
                 for at, name in enumerate(ids, 1)
             ]
     rows["corpus"] = list(passages.values())
-    return {name: frame(rows[name], kinds, folder / FILES["r"]) for name, kinds in _KINDS.items()}
+    return {name: frame(rows[name], kinds, folder) for name, kinds in _KINDS.items()}
 
 
 def _parted(prompt: str, n: int) -> tuple[str, list[str]]:
