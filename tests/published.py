@@ -1,4 +1,4 @@
-"""Public collections as suites, runs and judgments: what the tests of real data score.
+"""Suites, runs and judgments by rows, and of public collections what no importer brings.
 
 Nothing of a collection is kept here: each is read from the shared folder and brought to the
 engine's own columns.
@@ -7,7 +7,6 @@ engine's own columns.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,8 @@ import polars as pl
 import pyarrow as pa
 
 import importers
-import public_suites
 import tables
 from ragcore import schema
-from ragcore.public import clapnq as _clapnq
-from ragcore.public import mtrag as _mtrag
-from ragcore.public import nomiracl_zh as _nomiracl
-from ragcore.public import scifact as _scifact
 
 Row = dict[str, Any]
 
@@ -53,12 +47,6 @@ def judgments(rows: list[Row]) -> pa.Table:
         rows, schema.JUDGMENTS, "case_id", "relation", "claim", "evidence", "verdict", "judge",
         "rung", "adjudicated",
     )  # fmt: skip
-
-
-def nomiracl(data: Path, folder: Path) -> tuple[Path, Mapping[str, pa.Table]]:
-    """NoMIRACL in Chinese: 250 + 250 questions, the answers of eleven systems."""
-    suite = _nomiracl.build(public_suites.read(data / "nomiracl_zh"))
-    return public_suites.write(folder, dataclasses.replace(suite, chunks=None)), suite.runs
 
 
 EXPERT_SUPPORT = {"Complete": "yes", "Partial": "partial", "Incomplete": "partial"}
@@ -104,46 +92,19 @@ def expertqa(data: Path, folder: Path) -> tuple[Path, pa.Table, pa.Table]:
     return made, run(traces, "claims", "citations"), judgments(verdicts)
 
 
-def clapnq(data: Path, folder: Path) -> tuple[Path, dict[str, pa.Table]]:
-    """CLAPNQ's development half, and rankings of its 600 passages."""
-    suite = _clapnq.build(public_suites.read(data / "clapnq"))
-    ranked = pl.read_parquet(data / "clapnq" / "runs.parquet")
-    made = public_suites.write(folder, suite)
-    return made, {name: _ranking(own) for name, own in _systems(ranked)}
-
-
-def _systems(ranked: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    return [(str(k[0]), own) for k, own in ranked.group_by("system", maintain_order=True)]
-
-
-def _ranking(own: pl.DataFrame) -> pa.Table:
-    rows = [
-        {"case_id": str(key[0]),
-         "ranked": [{"id": r["doc_id"], "score": r["score"]} for r in part.iter_rows(named=True)]}
-        for key, part in own.sort("rank").group_by("query_id", maintain_order=True)
-    ]  # fmt: skip
-    return run(rows, "ranked")
-
-
-def mtrag(data: Path, folder: Path) -> tuple[Path, Mapping[str, pa.Table]]:
-    """MTRAG's rated turns: 159 tasks, three systems."""
-    suite = _mtrag.rated(public_suites.read(data / "mtrag"))
-    return public_suites.write(folder, dataclasses.replace(suite, chunks=None)), suite.runs
-
-
-def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, pa.Table]:
+def scifact(
+    world: importers.World, folder: Path, depth: int = 10
+) -> tuple[Path, pa.Table, pa.Table]:
     """SciFact's 300 test claims: BM25's best `depth` abstracts as context, labels as verdicts.
 
     An abstract that the annotators did not mark says neither, by the collection's rule: `no`.
     """
-    suite = _scifact.build(public_suites.read(data / "scifact"))
-    given = suite.judgments["annotators"]
+    given = world.made.judgments["annotators"]
     names = ("case_id", "relation", "claim", "evidence", "verdict", "judge", "rung", "adjudicated")
     verdicts = [{name: row.get(name) for name in names} for row in given.to_pylist()]
-    made = public_suites.write(folder, dataclasses.replace(suite, chunks=None), judged=False)
-    ranked = pl.read_parquet(data / "scifact" / "runs.parquet").filter(
-        (pl.col("system") == "bm25") & (pl.col("rank") <= depth)
-    )
+    bare = dataclasses.replace(world.made, chunks=None)
+    made = importers.write(folder, bare, judged=False)
+    ranked = world.shared["runs"].filter((pl.col("system") == "bm25") & (pl.col("rank") <= depth))
     rows = [
         {"case_id": str(key[0]), "context": [{"id": one} for one in part["doc_id"]]}
         for key, part in ranked.sort("rank").group_by("query_id", maintain_order=True)
@@ -155,9 +116,3 @@ def scifact(data: Path, folder: Path, depth: int = 10) -> tuple[Path, pa.Table, 
         for row in rows for item in row["context"] if (row["case_id"], item["id"]) not in marked
     ]  # fmt: skip
     return made, run(rows, "context"), judgments(verdicts)
-
-
-def qasper(data: Path, folder: Path) -> Path:
-    """QASPER's questions and labels, as that collection scores them."""
-    made = importers.built(data, "qasper")
-    return tables.write_suite(folder, made.cases)

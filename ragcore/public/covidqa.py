@@ -13,14 +13,15 @@ from pathlib import Path
 import polars as pl
 
 from ragcore import schema
-from ragcore.public import given, squad
-from ragcore.public.given import counted
-from ragcore.public.imported import Imported
+from ragcore.public import squad
+from ragcore.public.checks import WHOLE, Tables, refuse_unknown, table
+from ragcore.public.columns import typed
+from ragcore.public.imported import Imported, counted
 
 FILE = "200423_covidQA.json"
 
 
-def build(tables: Mapping[str, pl.DataFrame]) -> Imported:
+def build(tables: Tables) -> Imported:
     """The suite of documents, units, queries and answers.
 
     Raises
@@ -29,32 +30,26 @@ def build(tables: Mapping[str, pl.DataFrame]) -> Imported:
         If a table or column is missing, an id is unknown or stands twice, or a question has no
         answer.
     """
-    documents = given.table(tables, "documents", "doc_id", "title", "text")
-    units = given.table(
-        tables, "units", "unit_id", "doc_id", "start_codepoint", "end_codepoint", "text"
-    )
-    queries = given.table(tables, "queries", "query_id", "text", "doc_id")
-    for frame, name, column in (
-        (documents, "documents", "doc_id"), (units, "units", "unit_id"),
-        (queries, "queries", "query_id"),
-    ):  # fmt: skip
-        given.refuse_twice(frame, name, column)
-    given.refuse_unknown(units, "units", "doc_id", documents["doc_id"])
-    given.refuse_unknown(queries, "queries", "doc_id", documents["doc_id"])
-    answers = given.table(tables, "answers", "query_id")
-    given.refuse_unknown(answers, "answers", "query_id", queries["query_id"])
+    documents = table(tables, "documents", "doc_id", "title", "text", key="doc_id")
+    units = table(
+        tables, "units", "unit_id", "doc_id", "text", key="unit_id", start_codepoint=WHOLE,
+        end_codepoint=WHOLE,
+    )  # fmt: skip
+    queries = table(tables, "queries", "query_id", "text", "doc_id", key="query_id")
+    for where, rows in (("units", units), ("queries", queries)):
+        refuse_unknown(rows, where, "doc_id", documents["doc_id"], "documents")
     texts = dict(documents.select("doc_id", "text").iter_rows())
-    items, references, notes = squad.labels(tables, queries, texts)
+    items, references, notes = squad.labels(tables, queries, documents, "documents")
     pieces, parted = cut_at_lines(items, units, texts)
     if parted:
         notes.append(
             f"{counted(parted, 'answer')} over several lines: {pieces.height:,} items of "
             f"{counted(items.height, 'label')}."
         )
-    cases = squad.cases(queries, references) | {
-        "lang": ["en"] * queries.height, "doc_id": queries["doc_id"],
-        "evidence": given.evidence(queries["query_id"], pieces, "answers"),
-    }  # fmt: skip
+    cases = squad.cases(queries, references, pieces) | {
+        "lang": ["en"] * queries.height,
+        "doc_id": queries["doc_id"],
+    }
     titles = units.select("doc_id").join(
         documents.select("doc_id", "title"), on="doc_id", how="left", maintain_order="left"
     )
@@ -63,10 +58,7 @@ def build(tables: Mapping[str, pl.DataFrame]) -> Imported:
         "start": units["start_codepoint"], "end": units["end_codepoint"], "text": units["text"],
         "lang": ["en"] * units.height, "article": titles["title"],
     }  # fmt: skip
-    return Imported(
-        given.columns_of(cases, schema.CASES), given.columns_of(chunks, schema.CHUNKS),
-        notes=tuple(notes),
-    )  # fmt: skip
+    return Imported(typed(cases, schema.CASES), typed(chunks, schema.CHUNKS), notes=tuple(notes))
 
 
 def cut_at_lines(
@@ -101,8 +93,7 @@ def cut_at_lines(
         parted += len(pieces) > 1
         rows += pieces or [(key, name, quote, start, end)]
     kinds = items.select("key", "doc_id", "quote", "start", "end").schema
-    made = pl.DataFrame(rows, kinds, orient="row")
-    return made.with_columns(required=pl.lit(True), relevance=pl.lit(1, pl.Int8)), parted
+    return pl.DataFrame(rows, kinds, orient="row"), parted
 
 
 def official(folder: Path) -> dict[str, pl.DataFrame]:
@@ -116,7 +107,7 @@ def official(folder: Path) -> dict[str, pl.DataFrame]:
         If the file is missing, or not in SQuAD's form.
     """
     found = squad.read(
-        folder / FILE, lambda article, place, paragraph: str(paragraph["document_id"]),
+        folder, FILE, lambda article, place, paragraph: str(paragraph["document_id"]),
         lambda document, asked: f"{document}:{asked['id']}",
     )  # fmt: skip
     units = []

@@ -28,3 +28,8 @@ class Imported:
     runs: Mapping[str, pa.Table] = field(default_factory=dict)
     judgments: Mapping[str, pa.Table] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+def counted(n: int, one: str, many: str = "") -> str:
+    """A count with its noun: "1 question", "2 questions"; `many` where an s is not enough."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -15,20 +15,20 @@ import pyarrow as pa
 
 from ragcore import schema
 from ragcore.errors import InputError
-from ragcore.public.imported import Imported
-from ragcore.public.mtrag_files import RATED, TASKS, rated_of, tasks_of
-from ragcore.public.reading import (
+from ragcore.public.checks import (
+    NUMBER,
+    TEXTS,
+    WHOLE,
+    WHOLES,
     Tables,
-    Values,
-    documents,
-    evidence_of,
-    in_order,
-    many,
+    refuse_grades,
     refuse_twice,
     refuse_unknown,
-    taken,
-    typed,
+    table,
 )
+from ragcore.public.columns import Values, coded, documents, evidence, in_order, typed
+from ragcore.public.imported import Imported, counted
+from ragcore.public.mtrag_files import RATED, TASKS, rated_of, tasks_of
 
 STATES = {
     "ANSWERABLE": (True, "answer"), "UNANSWERABLE": (False, "abstain"),
@@ -51,7 +51,7 @@ def build(tables: Tables) -> Imported:
     Raises
     ------
     InputError
-        If a table or a column is missing, or a row names what is not there.
+        If a table is not as it should be, or a row names what is not there.
     """
     return rated(tables) if "human_tasks" in tables and "un_tasks" not in tables else tasks(tables)
 
@@ -64,41 +64,39 @@ def tasks(tables: Tables) -> Imported:
     InputError
         As `build`.
     """
-    given = taken(
-        tables, "un_tasks", "task_id", "domain", "turn", "history", "question", "target",
-        "answerability", "question_type", "multi_turn",
+    given = table(
+        tables, "un_tasks", "task_id", "domain", "history", "question", "target", "answerability",
+        key="task_id", turn=WHOLE, question_type=TEXTS, multi_turn=TEXTS,
     )  # fmt: skip
-    corpus = taken(tables, "un_corpus", "doc_id", "title", "text", "domain")
-    contexts = taken(tables, "un_contexts", "task_id", "doc_id")
-    judged = taken(tables, "retrieval_qrels", "set", "query_id", "doc_id", "relevance")
+    corpus = table(tables, "un_corpus", "doc_id", "title", "text", "domain", key="doc_id")
+    contexts = table(tables, "un_contexts", "task_id", "doc_id")
+    judged = table(tables, "retrieval_qrels", "query_id", "doc_id", "set", relevance=WHOLE)
     qrels = judged.filter(pl.col("set") == "mtragun")
-    refuse_twice("un_tasks", given["task_id"], "task")
-    refuse_twice("un_corpus", corpus["doc_id"], "passage")
-    refuse_unknown("retrieval_qrels", qrels["query_id"], given["task_id"], "task")
-    refuse_unknown("un_contexts", contexts["task_id"], given["task_id"], "task")
+    refuse_unknown(qrels, "retrieval_qrels", "query_id", given["task_id"], "un_tasks")
+    refuse_unknown(contexts, "un_contexts", "task_id", given["task_id"], "un_tasks")
     for where, rows in (("retrieval_qrels", qrels), ("un_contexts", contexts)):
-        refuse_unknown(where, rows["doc_id"], corpus["doc_id"], "passage")
+        refuse_unknown(rows, where, "doc_id", corpus["doc_id"], "un_corpus")
+    refuse_grades(qrels, "retrieval_qrels")
     open_ = given.filter(pl.col("answerability") == "UNDERSPECIFIED")["task_id"]
-    names = given["task_id"].to_list()
-    evidence = evidence_of(names, qrels.rename({"query_id": "case_id"}), open_)
+    items = qrels.select(pl.col("query_id").alias("key"), "doc_id", "relevance")
     more: dict[str, Values] = {
         "type": given["question_type"].to_list(),
-        "multi_turn": given["multi_turn"].list.join("/"),
-        "domain": given["domain"],
-        "evidence": evidence,
+        "multi_turn": coded(given["multi_turn"].list.join("/")),
+        "domain": coded(given["domain"]),
+        "evidence": evidence(given["task_id"], items, "retrieval_qrels", open_),
     }
     pairs = set(qrels.select("query_id", "doc_id").iter_rows())
     n_left = sum(row not in pairs for row in contexts.iter_rows())
     notes = (
-        f"the pool is the {many(len(corpus), 'passage')} of these tasks, not the four corpora that "
-        "published figures are over",
-        f"{many(len(open_), 'task')} underspecified: answerable is open, nothing is judged, and "
-        f"{many(n_left, 'passage')} shown with them are no evidence",
-        f"{many(len(judged) - len(qrels), 'judgement')} of MTRAG's own turns left out: their "
+        f"the pool is the {counted(len(corpus), 'passage')} of these tasks, not the four corpora "
+        "that published figures are over",
+        f"{counted(len(open_), 'task')} underspecified: answerable is open, nothing is judged, and "
+        f"{counted(n_left, 'passage')} shown with them are no evidence",
+        f"{counted(len(judged) - len(qrels), 'judgement')} of MTRAG's own turns left out: their "
         "corpora are not here",
     )
-    chunks = documents(corpus, "en", domain=corpus["domain"])
-    return Imported(_cases(given, **more), chunks, {}, {}, notes)
+    chunks = documents(corpus, "en", domain=coded(corpus["domain"]))
+    return Imported(_cases(given, "un_tasks", **more), chunks, {}, {}, notes)
 
 
 def rated(tables: Tables) -> Imported:
@@ -112,23 +110,20 @@ def rated(tables: Tables) -> Imported:
     InputError
         As `build`.
     """
-    given = taken(
-        tables, "human_tasks", "task_id", "history", "question", "target", "answerability", "turn",
-        "collection", "doc_ids", "relevant_positions",
+    given = table(
+        tables, "human_tasks", "task_id", "history", "question", "target", "answerability",
+        "collection", key="task_id", turn=WHOLE, doc_ids=TEXTS, relevant_positions=WHOLES,
     )  # fmt: skip
-    corpus = taken(tables, "human_corpus", "doc_id", "title", "text")
-    responses = taken(tables, "human_responses", "task_id", "system", "response")
-    scores = taken(tables, "human_scores", "task_id", "system", "metric", "kind", "value")
+    corpus = table(tables, "human_corpus", "doc_id", "title", "text", key="doc_id")
+    responses = table(tables, "human_responses", "task_id", "system", "response")
+    scores = table(tables, "human_scores", "task_id", "system", "metric", "kind", value=NUMBER)
     for where, rows in (("human_responses", responses), ("human_scores", scores)):
-        refuse_unknown(where, rows["task_id"], given["task_id"], "task")
-    refuse_twice("human_tasks", given["task_id"], "task")
-    refuse_twice("human_corpus", corpus["doc_id"], "passage")
-    shown = pl.Series([one for ids in given["doc_ids"].to_list() for one in ids], dtype=pl.String)
-    refuse_unknown("human_tasks", shown, corpus["doc_id"], "passage")
+        refuse_unknown(rows, where, "task_id", given["task_id"], "human_tasks")
+    refuse_unknown(given, "human_tasks", "doc_ids", corpus["doc_id"], "human_corpus")
     talk = given.filter(pl.col("answerability") == "CONVERSATIONAL")["task_id"]
-    evidence = evidence_of(given["task_id"].to_list(), _relevant(given), talk)
-    domain = given["collection"].str.extract(r"^mt-rag-([a-z]+)-")
-    cases = _cases(given, domain=domain, evidence=evidence)
+    domain = coded(given["collection"].str.extract(r"^mt-rag-([a-z]+)-"))
+    items = evidence(given["task_id"], _relevant(given), "human_tasks", talk)
+    cases = _cases(given, "human_tasks", domain=domain, evidence=items)
     right = scores.filter(pl.col("metric") == RIGHT)
     runs = {
         str(system): _answers(given, own, right.filter(pl.col("system") == system))
@@ -139,16 +134,16 @@ def rated(tables: Tables) -> Imported:
     notes = (
         "whether a system answered is taken from the benchmark's own figure of whether it was "
         "right to, and the class of the task",
-        f"{many(n_rated, 'rating')} of answers by people left out: no relation of verdicts is a "
+        f"{counted(n_rated, 'rating')} of answers by people left out: no relation of verdicts is a "
         "degree from 1 to 4",
-        f"{many(n_made, 'value')} of the benchmark's other measures left out",
+        f"{counted(n_made, 'value')} of the benchmark's other measures left out",
     )
     return Imported(cases, documents(corpus, "en"), runs, {}, notes)
 
 
-def _cases(given: pl.DataFrame, **more: Values) -> pa.Table:
+def _cases(given: pl.DataFrame, name: str, **more: Values) -> pa.Table:
     """The columns that both suites have, and others."""
-    refuse_unknown("tasks", given["answerability"], pl.Series(list(STATES)), "class")
+    refuse_unknown(given, name, "answerability", pl.Series(list(STATES)))
     asked = [STATES[kind] for kind in given["answerability"]]
     columns: dict[str, Values] = {
         "case_id": given["task_id"],
@@ -159,7 +154,7 @@ def _cases(given: pl.DataFrame, **more: Values) -> pa.Table:
         "answerable": [answerable for answerable, _ in asked],
         "expected_state": [state for _, state in asked],
         "references": [[one] for one in given["target"]],
-        "class": given["answerability"],
+        "class": coded(given["answerability"]),
         "question_all_turns": pa.array(map(_turns, given["history"]), pa.large_string()),
         "question_conversation": pa.array(given["history"].to_list(), pa.large_string()),
     }
@@ -183,15 +178,16 @@ def _relevant(given: pl.DataFrame) -> pl.DataFrame:
                 f"one of its {len(ids)} passages, from 0",
             )  # fmt: skip
         pairs += [(task, ids[at]) for at in places]
-    rows = pl.DataFrame(pairs, {"case_id": pl.String, "doc_id": pl.String}, orient="row")
+    rows = pl.DataFrame(pairs, {"key": pl.String, "doc_id": pl.String}, orient="row")
     return rows.with_columns(relevance=pl.lit(1, pl.Int8))
 
 
 def _answers(given: pl.DataFrame, own: pl.DataFrame, right: pl.DataFrame) -> pa.Table:
     """The answers of one system in the order of the tasks."""
-    refuse_twice("human_responses", own["task_id"], "task")
-    refuse_twice("human_scores", right["task_id"], "task")
-    rows = in_order(own, "task_id", given["task_id"].to_list())
+    system = own["system"][0]
+    refuse_twice(own, f"human_responses of {system}", "task_id")
+    refuse_twice(right, f"human_scores of {system}, {RIGHT}", "task_id")
+    rows = in_order(own, "task_id", given["task_id"])
     shown, kinds = (
         dict(given.select("task_id", name).iter_rows()) for name in ("doc_ids", "answerability")
     )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from ragcore.errors import InputError
-from ragcore.public.reading import held_file, json_lines
+from ragcore.public.files import as_published, fields, frame, json_lines, read_json, read_text
 
 TASKS, RATED = "reference.jsonl", "reference_subset_with_human_evaluations.json"
 DOMAINS = ("clapnq", "cloud", "fiqa", "govt")
 """As its judgements are parted, one file `<domain>.tsv` each."""
+
+_TEXT, _WHOLE, _TEXTS = pl.String, pl.Int32, pl.List(pl.String)
+_TASK: dict[str, Any] = {
+    "task_id": _TEXT, "turn": _WHOLE, "history": _TEXT, "question": _TEXT, "target": _TEXT,
+    "answerability": _TEXT,
+}  # fmt: skip
+_PASSAGE = {"doc_id": _TEXT, "title": _TEXT, "text": _TEXT}
 
 
 def tasks_of(folder: Path) -> dict[str, pl.DataFrame]:
@@ -26,10 +29,10 @@ def tasks_of(folder: Path) -> dict[str, pl.DataFrame]:
     InputError
         If a file is missing or is not as published.
     """
-    path = held_file(folder, TASKS)
+    path = folder / TASKS
     tasks, contexts, corpus = [], [], {}
-    for number, one in enumerate(json_lines(path.read_text("utf-8"), path), 1):
-        try:
+    for number, one in json_lines(read_text(folder, TASKS), path):
+        with as_published(path, "a task with its passages", number):
             tasks.append(_task(one, one["answerability"], one["turn"]) | {
                 "domain": one["Collection"],
                 "question_type": one["Question Type"], "multi_turn": one["Multi-Turn"],
@@ -38,13 +41,15 @@ def tasks_of(folder: Path) -> dict[str, pl.DataFrame]:
                 name = passage["document_id"]
                 contexts.append({"task_id": one["task_id"], "doc_id": name, "position": at})
                 corpus.setdefault(name, _passage(passage) | {"domain": one["Collection"]})
-        except (KeyError, ValueError, TypeError) as error:
-            found = f"not as published: {error!r}"
-            raise InputError(path, found, "a task with its passages", line=number) from None
+    kinds = {
+        "un_tasks": _TASK | {"domain": _TEXT, "question_type": _TEXTS, "multi_turn": _TEXTS},
+        "un_contexts": {"task_id": _TEXT, "doc_id": _TEXT, "position": _WHOLE},
+        "un_corpus": _PASSAGE | {"domain": _TEXT},
+    }
     return {
-        "un_tasks": pl.DataFrame(tasks).cast({"turn": pl.Int32}),
-        "un_contexts": pl.DataFrame(contexts).cast({"position": pl.Int32}),
-        "un_corpus": pl.DataFrame(list(corpus.values())),
+        "un_tasks": frame(tasks, kinds["un_tasks"], path),
+        "un_contexts": frame(contexts, kinds["un_contexts"], path),
+        "un_corpus": frame(list(corpus.values()), kinds["un_corpus"], path),
         "retrieval_qrels": pl.concat([_qrels(folder, domain) for domain in DOMAINS]),
     }
 
@@ -57,9 +62,8 @@ def rated_of(folder: Path) -> dict[str, pl.DataFrame]:
     InputError
         If the file is missing or is not as published.
     """
-    path = held_file(folder, RATED)
-    try:
-        whole = json.loads(path.read_text("utf-8"))
+    path, whole = folder / RATED, read_json(folder, RATED)
+    with as_published(path, "tasks, documents and evaluations"):
         tasks = [
             _task(one, one["Answerability"], one["Turn"]) | {
                 "collection": one["Collection"],
@@ -82,18 +86,16 @@ def rated_of(folder: Path) -> dict[str, pl.DataFrame]:
             for metric, by in one["annotations"].items() for rater, said in by.items()
         ]  # fmt: skip
         corpus = [_passage(one) for one in whole["documents"]]
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        found = f"not as published: {error!r}"
-        raise InputError(path, found, "tasks, documents and evaluations") from None
+    of_tasks = {"collection": _TEXT, "doc_ids": _TEXTS, "relevant_positions": pl.List(_WHOLE)}
+    told = ("task_id", "system", "metric", "kind", "rater")
     return {
-        "human_tasks": pl.DataFrame(tasks).cast(
-            {"turn": pl.Int32, "doc_ids": pl.List(pl.String),
-             "relevant_positions": pl.List(pl.Int32)}
+        "human_tasks": frame(tasks, _TASK | of_tasks, path),
+        "human_corpus": frame(corpus, _PASSAGE, path),
+        "human_responses": frame(
+            responses, dict.fromkeys(("task_id", "system", "response"), _TEXT), path
         ),
-        "human_corpus": pl.DataFrame(corpus),
-        "human_responses": pl.DataFrame(responses),
-        "human_scores": pl.DataFrame(scores),
-    }  # fmt: skip
+        "human_scores": frame(scores, dict.fromkeys(told, _TEXT) | {"value": pl.Float64}, path),
+    }
 
 
 def _task(one: dict[str, Any], classes: list[str], turn: str) -> dict[str, Any]:
@@ -118,17 +120,9 @@ def _passage(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _qrels(folder: Path, domain: str) -> pl.DataFrame:
-    path = held_file(folder, f"{domain}.tsv")
-    rows = list(csv.reader(io.StringIO(path.read_text("utf-8")), delimiter="\t"))[1:]
-    try:
-        made = [
-            {"set": "mtragun", "domain": domain, "query_id": query, "doc_id": document,
-             "relevance": int(grade)}
-            for query, document, grade in rows
-        ]  # fmt: skip
-    except ValueError as error:
-        found = f"not as published: {error}"
-        raise InputError(path, found, "query, passage and grade in each line") from None
-    kinds = {"set": pl.String, "domain": pl.String, "query_id": pl.String, "doc_id": pl.String,
-             "relevance": pl.Int32}  # fmt: skip
-    return pl.DataFrame(made, kinds)
+    name, made = f"{domain}.tsv", []
+    for number, row in list(fields(read_text(folder, name), folder / name, 3))[1:]:
+        with as_published(folder / name, "query, passage and grade", number):
+            made.append(("mtragun", domain, row[0], row[1], int(row[2])))
+    kinds = dict.fromkeys(("set", "domain", "query_id", "doc_id"), _TEXT) | {"relevance": _WHOLE}
+    return frame(made, kinds, folder / name)

@@ -14,20 +14,10 @@ import polars as pl
 import pyarrow as pa
 
 from ragcore import schema
-from ragcore.errors import InputError
-from ragcore.public.imported import Imported
-from ragcore.public.reading import (
-    Tables,
-    documents,
-    held_file,
-    in_order,
-    json_lines,
-    many,
-    refuse_twice,
-    refuse_unknown,
-    taken,
-    typed,
-)
+from ragcore.public.checks import FLAG, WHOLE, Tables, refuse_twice, refuse_unknown, table
+from ragcore.public.columns import documents, in_order, states, typed
+from ragcore.public.files import as_published, frame, json_lines, read_text
+from ragcore.public.imported import Imported, counted
 
 FILES = {"r": "relevant-zh.jsonl", "n": "non_relevant-zh.jsonl"}
 """The official files by half, with their folders in their names: both are called alike."""
@@ -36,6 +26,14 @@ PRESENT, SILENT = "yes, answer is present", "i don't know"
 INVALID = "invalid output"
 QUESTION, CONTEXTS, OUTPUT = "QUESTION:\n", "\n\nCONTEXTS:\n", "\n\nOUTPUT:"
 """What parts a prompt."""
+
+_KINDS: dict[str, dict[str, Any]] = {
+    "corpus": dict.fromkeys(("doc_id", "title", "text", "lang", "source_doc_id"), pl.String),
+    "queries": {"query_id": pl.String, "text": pl.String, "answerable": pl.Boolean,
+                "lang": pl.String, "source_query_id": pl.String},
+    "candidates": {"query_id": pl.String, "doc_id": pl.String, "position": pl.Int32},
+    "responses": dict.fromkeys(("query_id", "system", "response"), pl.String),
+}  # fmt: skip
 
 
 def state_of(response: str) -> str | None:
@@ -56,17 +54,16 @@ def build(tables: Tables) -> Imported:
     Raises
     ------
     InputError
-        If a table or a column is missing, or a row names what is not there.
+        If a table is not as it should be, or a row names what is not there.
     """
-    corpus = taken(tables, "corpus", "doc_id", "title", "text")
-    queries = taken(tables, "queries", "query_id", "text", "answerable", "source_query_id")
-    candidates = taken(tables, "candidates", "query_id", "doc_id", "position")
-    responses = taken(tables, "responses", "query_id", "system", "response")
+    corpus = table(tables, "corpus", "doc_id", "title", "text", key="doc_id")
+    queries = table(tables, "queries", "query_id", "text", key="query_id", answerable=FLAG)
+    candidates = table(tables, "candidates", "query_id", "doc_id", position=WHOLE)
+    responses = table(tables, "responses", "query_id", "system", "response")
     names = queries["query_id"]
-    refuse_twice("queries", names, "question")
     for where, rows in (("candidates", candidates), ("responses", responses)):
-        refuse_unknown(where, rows["query_id"], names, "question")
-    refuse_unknown("candidates", candidates["doc_id"], corpus["doc_id"], "passage")
+        refuse_unknown(rows, where, "query_id", names, "queries")
+    refuse_unknown(candidates, "candidates", "doc_id", corpus["doc_id"], "corpus")
     n = len(queries)
     cases = typed(
         {
@@ -74,7 +71,7 @@ def build(tables: Tables) -> Imported:
             "lang": ["zh"] * n,
             "question": queries["text"],
             "answerable": queries["answerable"],
-            "expected_state": ["answer" if one else "abstain" for one in queries["answerable"]],
+            "expected_state": states(queries["answerable"]),
         },
         schema.CASES,
     )
@@ -83,14 +80,14 @@ def build(tables: Tables) -> Imported:
         shown[query].append({"id": document})
     runs, n_invalid = {}, 0
     for (system,), own in responses.group_by("system", maintain_order=True):
-        refuse_twice(f"responses of {system}", own["query_id"], "question")
+        refuse_twice(own, f"responses of {system}", "query_id")
         runs[str(system)], invalid = _run(shown, own)
         n_invalid += invalid
     total = n * len(runs)
     notes = (
-        f"{many(n_invalid, 'answer')} of {total:,} are neither or both of the two that the prompt "
-        f"allows: no state, recorded as {INVALID!r}",
-        f"{many(total - len(responses), 'answer')} not recorded",
+        f"{counted(n_invalid, 'answer')} of {total:,} are neither or both of the two that the "
+        f"prompt allows: no state, recorded as {INVALID!r}",
+        f"{counted(total - len(responses), 'answer')} not recorded",
         "which of the passages are relevant is not told, only whether any is: no measure of "
         "retrieval",
     )
@@ -99,7 +96,7 @@ def build(tables: Tables) -> Imported:
 
 def _run(shown: dict[str, list[dict[str, str]]], own: pl.DataFrame) -> tuple[pa.Table, int]:
     """The answers of one system in the order of the cases, and how many are invalid."""
-    rows = in_order(own, "query_id", list(shown))
+    rows = in_order(own, "query_id", pl.Series(list(shown), dtype=pl.String))
     said = rows["response"].to_list()
     states = [state_of(one) for one in said]
     invalid = [None if state else INVALID for state in states]
@@ -126,38 +123,30 @@ def official(folder: Path) -> dict[str, pl.DataFrame]:
         If a file is missing or is not as published.
     """
     passages: dict[str, dict[str, Any]] = {}
-    queries, candidates, responses = [], [], []
-    for half, name in FILES.items():
-        path = held_file(folder, name)
-        for number, one in enumerate(json_lines(path.read_text("utf-8"), path), 1):
-            try:
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _KINDS}
+    for half, file in FILES.items():
+        for number, one in json_lines(read_text(folder, file), folder / file):
+            with as_published(folder / file, "a prompt with answers", number):
                 question, texts = _parted(one["prompt"], len(one["docids"]))
                 query = f"zh:{half}:{one['query_id']}"
                 ids = [
                     _named(passages, name, text)
                     for name, text in zip(one["docids"], texts, strict=True)
                 ]
-                said = sorted(one["results"].items())
-            except (KeyError, ValueError, TypeError, AttributeError) as error:
-                found = f"not as published: {error!r}"
-                raise InputError(path, found, "a prompt with answers", line=number) from None
-            queries.append(
+                rows["responses"] += [
+                    {"query_id": query, "system": system, "response": text}
+                    for system, text in sorted(one["results"].items())
+                ]
+            rows["queries"].append(
                 {"query_id": query, "text": question, "answerable": half == "r", "lang": "zh",
                  "source_query_id": one["query_id"]}
             )  # fmt: skip
-            candidates += [
+            rows["candidates"] += [
                 {"query_id": query, "doc_id": name, "position": at}
                 for at, name in enumerate(ids, 1)
             ]
-            responses += [
-                {"query_id": query, "system": system, "response": text} for system, text in said
-            ]
-    return {
-        "corpus": pl.DataFrame(list(passages.values())),
-        "queries": pl.DataFrame(queries),
-        "candidates": pl.DataFrame(candidates).cast({"position": pl.Int32}),
-        "responses": pl.DataFrame(responses),
-    }
+    rows["corpus"] = list(passages.values())
+    return {name: frame(rows[name], kinds, folder) for name, kinds in _KINDS.items()}
 
 
 def _parted(prompt: str, n: int) -> tuple[str, list[str]]:

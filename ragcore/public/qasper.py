@@ -7,7 +7,7 @@ of labels are code points of that, so that they outlive any other way to cut it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -16,9 +16,9 @@ import pyarrow as pa
 from ragcore import schema
 from ragcore.answers import qasper as rules
 from ragcore.errors import InputError
-from ragcore.public import given
-from ragcore.public.given import counted
-from ragcore.public.imported import Imported
+from ragcore.public.checks import FLAG, TEXTS, WHOLE, Tables, refuse_unknown, splits, table
+from ragcore.public.columns import evidence, states, typed, vectors
+from ragcore.public.imported import Imported, counted
 from ragcore.public.qasper_files import official
 
 __all__ = ["build", "official"]
@@ -27,14 +27,8 @@ ANNOTATIONS = pa.list_(pa.struct([("answer", pa.string()), ("evidence", pa.list_
 """What each annotator says, as the collection's evaluator scores it: the answer, and the evidence
 by id of its unit; what is a table, a figure or a heading keeps its own words."""
 
-_CASE = ("query_id", "paper_id", "text", "type", "answerable", "lang", "split")
-_EVIDENCE = (
-    "query_id", "annotation_id", "kind", "quote", "doc_id", "start_codepoint", "end_codepoint",
-    "match",
-)  # fmt: skip
 
-
-def build(tables: Mapping[str, pl.DataFrame]) -> Imported:
+def build(tables: Tables) -> Imported:
     """The suite of papers, corpus, queries, answers and evidence; with vectors, if they are there.
 
     Raises
@@ -43,30 +37,33 @@ def build(tables: Mapping[str, pl.DataFrame]) -> Imported:
         If a table or column is missing, an id is unknown or stands twice, or evidence is of
         another paper than its question.
     """
-    papers = given.table(tables, "papers", "paper_id", "title")
-    corpus = given.table(tables, "corpus", "doc_id", "paper_id", "section", "unit", "text")
-    queries = given.table(tables, "queries", *_CASE)
-    answers = given.table(
-        tables, "answers", "query_id", "annotation_id", "type", "text", "spans", "yes_no"
-    )
-    evidence = given.table(tables, "evidence", *_EVIDENCE)
-    for frame, name, column in (
-        (papers, "papers", "paper_id"), (corpus, "corpus", "doc_id"),
-        (queries, "queries", "query_id"),
-    ):  # fmt: skip
-        given.refuse_twice(frame, name, column)
-    given.refuse_unknown(corpus, "corpus", "paper_id", papers["paper_id"])
-    given.refuse_unknown(queries, "queries", "paper_id", papers["paper_id"])
-    given.refuse_unknown(answers, "answers", "query_id", queries["query_id"])
-    given.refuse_unknown(evidence, "evidence", "query_id", queries["query_id"])
-    given.refuse_unknown(evidence, "evidence", "doc_id", corpus["doc_id"])
+    papers = table(tables, "papers", "paper_id", "title", key="paper_id", maybe=["title"])
+    corpus = table(tables, "corpus", "doc_id", "paper_id", "section", "unit", "text", key="doc_id")
+    queries = table(
+        tables, "queries", "query_id", "paper_id", "text", "type", "lang", "split",
+        key="query_id", answerable=FLAG,
+    )  # fmt: skip
+    answers = table(
+        tables, "answers", "query_id", "annotation_id", "type", "text",
+        maybe=["text", "spans", "yes_no"], spans=TEXTS, yes_no=FLAG,
+    )  # fmt: skip
+    marked = table(
+        tables, "evidence", "query_id", "annotation_id", "kind", "quote", "doc_id", "match",
+        maybe=["quote", "doc_id", "start_codepoint", "end_codepoint"],
+        start_codepoint=WHOLE, end_codepoint=WHOLE,
+    )  # fmt: skip
+    for where, rows in (("corpus", corpus), ("queries", queries)):
+        refuse_unknown(rows, where, "paper_id", papers["paper_id"], "papers")
+    for where, rows in (("answers", answers), ("evidence", marked)):
+        refuse_unknown(rows, where, "query_id", queries["query_id"], "queries")
+    refuse_unknown(marked, "evidence", "doc_id", corpus["doc_id"], "corpus")
     units = _placed(corpus)
-    labels = evidence.filter(pl.col("kind") == "evidence")
+    labels = marked.filter(pl.col("kind") == "evidence")
     items, notes = _items(labels, queries, units)
     annotations, references, said = _annotations(answers, labels, queries["query_id"].to_list())
     if bare := papers.height - units["paper_id"].n_unique():
         notes.append(f"{counted(bare, 'paper')} of {papers.height:,} without text here.")
-    if other := evidence.height - labels.height:
+    if other := marked.height - labels.height:
         notes.append(
             f"{counted(other, 'highlight')} are not labels: a highlight is a part of the evidence "
             "paragraphs, which are."
@@ -87,9 +84,7 @@ def _placed(corpus: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _chunks(
-    tables: Mapping[str, pl.DataFrame], units: pl.DataFrame, papers: pl.DataFrame
-) -> pa.Table:
+def _chunks(tables: Tables, units: pl.DataFrame, papers: pl.DataFrame) -> pa.Table:
     titles = units.select("paper_id").join(
         papers.select("paper_id", "title"), on="paper_id", how="left", maintain_order="left"
     )
@@ -99,25 +94,25 @@ def _chunks(
         "text": units["text"], "form": units["unit"], "section": units["section"],
         "paper_title": titles["title"],
     }  # fmt: skip
-    made |= given.vectors(tables, "vectors_corpus", "doc_id", units["doc_id"])
-    return given.columns_of(made, schema.CHUNKS)
+    made |= vectors(tables, "vectors_corpus", "doc_id", units["doc_id"])
+    return typed(made, schema.CHUNKS)
 
 
 def _cases(
-    tables: Mapping[str, pl.DataFrame], queries: pl.DataFrame, items: pa.Array,
+    tables: Tables, queries: pl.DataFrame, items: pa.Array,
     annotations: list[Any], references: list[list[str]],
 ) -> pa.Table:  # fmt: skip
     answerable = queries["answerable"]
     made = {
         "case_id": queries["query_id"], "lang": queries["lang"],
-        "split": given.splits(queries["split"], "queries"), "question": queries["text"],
+        "split": splits(queries, "queries"), "question": queries["text"],
         "type": [[one] for one in queries["type"]], "answerable": answerable,
-        "expected_state": ["answer" if one else "abstain" for one in answerable],
+        "expected_state": states(answerable),
         "references": references, "evidence": items, "doc_id": queries["paper_id"],
         "source_split": queries["split"], "annotations": pa.array(annotations, ANNOTATIONS),
     }  # fmt: skip
-    made |= given.vectors(tables, "vectors_queries", "query_id", queries["query_id"])
-    return given.columns_of(made, schema.CASES)
+    made |= vectors(tables, "vectors_queries", "query_id", queries["query_id"])
+    return typed(made, schema.CASES)
 
 
 def _items(
@@ -140,9 +135,12 @@ def _items(
     rows = rows.join(places, on="doc_id", how="left", maintain_order="left")
     _refuse_elsewhere(rows)
     held = pl.col("doc_id").is_not_null()
-    there = pl.col("unit_text").str.slice(
-        pl.col("start_codepoint"), pl.col("end_codepoint") - pl.col("start_codepoint")
-    ) == pl.col("quote")  # fmt: skip
+    start, end = pl.col("start_codepoint"), pl.col("end_codepoint")
+    there = (
+        (start >= 0) & (end >= start)
+        & (end <= pl.col("unit_text").str.len_chars())
+        & (pl.col("unit_text").str.slice(start, (end - start).clip(0)) == pl.col("quote"))
+    )  # fmt: skip
     rows = rows.with_columns(
         held.alias("held"), (held & there.fill_null(False)).alias("there"),
         pl.col("quote").fill_null("").str.strip_chars().eq("").alias("empty"),
@@ -169,7 +167,7 @@ def _items(
         pl.col("held").cast(pl.Int8).alias("relevance"), pl.lit(True).alias("required"),
         pl.col("held").alias("in_snapshot"),
     )  # fmt: skip
-    return given.evidence(queries["query_id"], items, "evidence"), notes
+    return evidence(queries["query_id"], items, "evidence"), notes
 
 
 def _refuse_elsewhere(rows: pl.DataFrame) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 
 from ragcore.answers.qasper import FLOAT
-from ragcore.errors import InputError
-from ragcore.public import given
+from ragcore.public.files import as_published, frame, read_json
 
 ARCHIVES = (
     ("qasper-train-dev-v0.3.tgz", "qasper-train-v0.3.json", "train"),
@@ -54,19 +53,14 @@ def official(folder: Path) -> dict[str, pl.DataFrame]:
     """
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _SCHEMAS}
     for archive, member, split in ARCHIVES:
-        whole = given.read_json(folder / archive, member)
-        for name, paper in whole.items():
-            try:
+        where, whole = f"{folder / archive}:{member}", read_json(folder, archive, member)
+        with as_published(where, "papers by id"):
+            papers = list(whole.items())
+        for name, paper in papers:
+            wanted = "title, abstract, full_text and qas as the collection writes them"
+            with as_published(f"{where}: paper {name!r}", wanted):
                 _paper(rows, name, paper, split)
-            except (KeyError, TypeError, AttributeError) as error:
-                raise InputError(
-                    f"{folder / archive}:{member}", f"paper {name!r}: {error!r}",
-                    "title, abstract, full_text and qas as the collection writes them",
-                ) from None  # fmt: skip
-    return {
-        name: pl.DataFrame(rows[name], schema=kinds, orient="row")
-        for name, kinds in _SCHEMAS.items()
-    }
+    return {name: frame(rows[name], kinds, folder) for name, kinds in _SCHEMAS.items()}
 
 
 def _paper(rows: dict[str, list[tuple[Any, ...]]], name: str, paper: Any, split: str) -> None:

@@ -6,35 +6,30 @@ are sentences by number of a split that this form does not have: labels point at
 
 from __future__ import annotations
 
-import csv
-import io
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from ragcore import schema
-from ragcore.errors import InputError
-from ragcore.public.imported import Imported
-from ragcore.public.reading import (
+from ragcore.public.checks import (
+    FLAG,
+    WHOLE,
+    WHOLES,
     Tables,
-    documents,
-    evidence_of,
-    held_file,
-    in_order,
-    json_lines,
-    many,
-    refuse_twice,
+    refuse_grades,
     refuse_unknown,
-    taken,
-    typed,
+    table,
 )
+from ragcore.public.columns import coded, documents, evidence, in_order, states, typed
+from ragcore.public.files import as_published, fields, frame, held, json_lines
+from ragcore.public.imported import Imported, counted
 
 ARCHIVE = "scifact.zip"
 VERDICTS = {"SUPPORT": "yes", "CONTRADICT": "contradicts"}
 """What the annotators say of a claim by an abstract, and what that is as a verdict."""
+HALVES = ("train", "test")
 SCORED = "test"
 
 
@@ -44,20 +39,23 @@ def build(tables: Tables) -> Imported:
     Raises
     ------
     InputError
-        If a table or a column is missing, a judgement names what is not there, or a label is new.
+        If a table is not as it should be, or a row names what is not there.
     """
-    corpus = taken(tables, "corpus", "doc_id", "title", "text")
-    queries = taken(tables, "queries", "query_id", "text", "answerable", "split", "verdict")
-    qrels = taken(tables, "qrels", "query_id", "doc_id", "relevance")
-    claims = taken(tables, "claims", "query_id", "doc_id", "sentences", "label")
-    refuse_twice("queries", queries["query_id"], "claim")
+    corpus = table(tables, "corpus", "doc_id", "title", "text", key="doc_id")
+    queries = table(
+        tables, "queries", "query_id", "text", "split", "verdict", key="query_id", maybe=["split"],
+        answerable=FLAG,
+    )  # fmt: skip
+    qrels = table(tables, "qrels", "query_id", "doc_id", relevance=WHOLE)
+    claims = table(tables, "claims", "query_id", "doc_id", "label", sentences=WHOLES)
     for name, rows in (("qrels", qrels), ("claims", claims)):
-        refuse_unknown(name, rows["query_id"], queries["query_id"], "claim")
-        refuse_unknown(name, rows["doc_id"], corpus["doc_id"], "abstract")
-    refuse_unknown("claims", claims["label"], pl.Series(list(VERDICTS)), "label")
+        refuse_unknown(rows, name, "query_id", queries["query_id"], "queries")
+        refuse_unknown(rows, name, "doc_id", corpus["doc_id"], "corpus")
+    refuse_unknown(claims, "claims", "label", pl.Series(list(VERDICTS)))
+    refuse_grades(qrels, "qrels")
     kept = queries.filter(pl.col("split") == SCORED)
     names = kept["query_id"]
-    own = [in_order(rows, "query_id", names.to_list()) for rows in (qrels, claims)]
+    own = [in_order(rows, "query_id", names) for rows in (qrels, claims)]
     n = len(kept)
     cases = typed(
         {
@@ -67,20 +65,20 @@ def build(tables: Tables) -> Imported:
             "question": kept["text"],
             "type": [["claim"]] * n,
             "answerable": kept["answerable"],
-            "expected_state": ["answer" if one else "abstain" for one in kept["answerable"]],
+            "expected_state": states(kept["answerable"]),
             "claims": [[{"text": text, "required": True}] for text in kept["text"]],
-            "evidence": evidence_of(names.to_list(), own[0].rename({"query_id": "case_id"})),
-            "verdict": kept["verdict"],
+            "evidence": evidence(names, own[0].rename({"query_id": "key"}), "qrels"),
+            "verdict": coded(kept["verdict"]),
         },
         schema.CASES,
     )
     notes = (
-        f"{many(len(queries) - n, 'claim')} of the training half with "
-        f"{many(len(qrels) - len(own[0]), 'judgement')} and "
-        f"{many(len(claims) - len(own[1]), 'rationale')}: no cases, as the published figures are "
-        f"of the {n} test claims",
-        f"{many(len(own[1]), 'rationale')}: their sentences are numbers only, kept in the verdicts,"
-        " as this form does not say where a sentence ends; labels point at abstracts",
+        f"{counted(len(queries) - n, 'claim')} of the training half with "
+        f"{counted(len(qrels) - len(own[0]), 'judgement')} and "
+        f"{counted(len(claims) - len(own[1]), 'rationale')}: no cases, as the published figures "
+        f"are of the {n} test claims",
+        f"{counted(len(own[1]), 'rationale')}: their sentences are numbers only, kept in the "
+        "verdicts, as this form does not say where a sentence ends; labels point at abstracts",
         "an abstract that nobody marked says nothing of a claim, by the collection's rule; no "
         "verdict is recorded for it",
     )
@@ -116,61 +114,50 @@ def official(folder: Path) -> dict[str, pl.DataFrame]:
     InputError
         If the archive or a file in it is missing or broken.
     """
-    path = held_file(folder, ARCHIVE)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            parts = {
-                name: archive.read(f"scifact/{name}").decode("utf-8")
-                for name in ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv")
-            }
-        corpus = json_lines(parts["corpus.jsonl"], f"{path}: corpus.jsonl")
-        asked = json_lines(parts["queries.jsonl"], f"{path}: queries.jsonl")
-        qrels = _judgements(parts)
-        return {
-            "corpus": pl.DataFrame(
-                {"doc_id": [one["_id"] for one in corpus],
-                 "title": [one["title"] for one in corpus],
-                 "text": [one["text"] for one in corpus]}
-            ),
-            "qrels": qrels,
-            **_asked(asked, dict(qrels.select("query_id", "split").iter_rows())),
-        }  # fmt: skip
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise InputError(
-            path, f"not as BEIR has it: {error}", "BEIR's archive of SciFact"
-        ) from None
+    path = held(folder, ARCHIVE)
+    parts = {}
+    with as_published(path, "BEIR's archive of SciFact"), zipfile.ZipFile(path) as archive:
+        for name in ("corpus.jsonl", "queries.jsonl", *(f"qrels/{one}.tsv" for one in HALVES)):
+            parts[name] = archive.read(f"scifact/{name}").decode("utf-8")
+    corpus, where = [], f"{path}:corpus.jsonl"
+    for number, one in json_lines(parts["corpus.jsonl"], where):
+        with as_published(where, "an abstract", number):
+            corpus.append((one["_id"], one["title"], one["text"]))
+    qrels = pl.concat([_judgements(parts, path, split) for split in HALVES])
+    split_of = dict(qrels.select("query_id", "split").iter_rows())
+    kinds = {"doc_id": pl.String, "title": pl.String, "text": pl.String}
+    return {
+        "corpus": frame(corpus, kinds, where),
+        "qrels": qrels,
+        **_asked(parts["queries.jsonl"], f"{path}:queries.jsonl", split_of),
+    }
 
 
-def _judgements(parts: dict[str, str]) -> pl.DataFrame:
-    rows = [
-        {"query_id": query, "doc_id": document, "relevance": int(grade), "split": split}
-        for split in ("train", "test")
-        for query, document, grade in list(
-            csv.reader(io.StringIO(parts[f"qrels/{split}.tsv"]), delimiter="\t")
-        )[1:]
-    ]
-    return pl.DataFrame(rows, {"query_id": pl.String, "doc_id": pl.String,
-                               "relevance": pl.Int32, "split": pl.String})  # fmt: skip
+def _judgements(parts: dict[str, str], path: Path, split: str) -> pl.DataFrame:
+    name, rows = f"qrels/{split}.tsv", []
+    where = f"{path}:{name}"
+    for number, (query, document, grade) in list(fields(parts[name], where, 3))[1:]:
+        with as_published(where, "claim, abstract and grade", number):
+            rows.append((query, document, int(grade), split))
+    return frame(rows, {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int32,
+                        "split": pl.String}, where)  # fmt: skip
 
 
-def _asked(asked: list[dict[str, Any]], split_of: dict[str, str]) -> dict[str, pl.DataFrame]:
+def _asked(text: str, where: str, split_of: dict[str, str]) -> dict[str, pl.DataFrame]:
     """Claims, and what the annotators said of each: it stands in the claim's metadata."""
     queries, claims = [], []
-    for one in asked:
-        said = [
-            (document, label["sentences"], label["label"])
-            for document, labels in one["metadata"].items() for label in labels
-        ]  # fmt: skip
-        kinds = {label for _, _, label in said}
-        queries.append({
-            "query_id": one["_id"], "text": one["text"], "answerable": bool(said),
-            "split": split_of.get(one["_id"]),
-            "verdict": "/".join(sorted(kinds)) or "NOT_ENOUGH_INFO",
-        })  # fmt: skip
-        claims += [
-            {"query_id": one["_id"], "doc_id": document, "sentences": sentences, "label": label}
-            for document, sentences, label in said
-        ]
+    for number, one in json_lines(text, where):
+        with as_published(where, "a claim with its labels", number):
+            name = one["_id"]
+            own = [
+                (name, document, label["sentences"], label["label"])
+                for document, labels in one["metadata"].items() for label in labels
+            ]  # fmt: skip
+            verdict = "/".join(sorted({label for *_, label in own})) or "NOT_ENOUGH_INFO"
+            queries.append((name, one["text"], bool(own), split_of.get(name), verdict))
+            claims += own
+    kinds = {"query_id": pl.String, "text": pl.String, "answerable": pl.Boolean,
+             "split": pl.String, "verdict": pl.String}  # fmt: skip
     kinds_of = {"query_id": pl.String, "doc_id": pl.String, "sentences": pl.List(pl.Int32),
                 "label": pl.String}  # fmt: skip
-    return {"queries": pl.DataFrame(queries), "claims": pl.DataFrame(claims, kinds_of)}
+    return {"queries": frame(queries, kinds, where), "claims": frame(claims, kinds_of, where)}

@@ -7,20 +7,30 @@ the label, as they are alternatives; all of them are references.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from ragcore.errors import InputError
-from ragcore.public import given
-from ragcore.public.given import counted
+from ragcore.public.checks import WHOLE, Tables, refuse_unknown, table
+from ragcore.public.columns import evidence
+from ragcore.public.files import as_published, frame, read_json
+from ragcore.public.imported import counted
 
 EXACT, MOVED, LOST = range(3)
 """What became of an answer: at its place, at another one, nowhere in its document."""
 
-_ANSWERS = ("query_id", "doc_id", "annotator", "text", "start_codepoint")
+_KINDS: dict[str, dict[str, Any]] = {
+    "corpus": {"doc_id": pl.String, "title": pl.String, "text": pl.String},
+    "queries": {"query_id": pl.String, "text": pl.String, "doc_id": pl.String},
+    "answers": {
+        "query_id": pl.String, "doc_id": pl.String, "annotator": pl.Int64, "text": pl.String,
+        "start_codepoint": pl.Int64,
+    },
+}  # fmt: skip
+"""Of the tables that a file is read into."""
 
 
 def nearest(text: str, words: str, start: int) -> tuple[int, int]:
@@ -39,15 +49,21 @@ def nearest(text: str, words: str, start: int) -> tuple[int, int]:
 
 
 def labels(
-    tables: Mapping[str, pl.DataFrame], queries: pl.DataFrame, texts: Mapping[str, str]
+    tables: Tables,
+    queries: pl.DataFrame,
+    documents: pl.DataFrame,
+    of: str = "corpus",
+    known: pl.Series | None = None,
 ) -> tuple[pl.DataFrame, list[list[str]], list[str]]:
     """One labelled answer a question, reference answers, and what there is to say of them.
 
     Parameters
     ----------
     tables : with `answers`: a row an annotator's answer.
-    queries : the questions of the suite, with `query_id`; answers to others are left alone.
-    texts : of documents, by id.
+    queries : the questions of the suite, with `query_id`.
+    documents, of : with `doc_id` and `text`; the table that they are.
+    known : ids of all questions of the collection, if the suite has some of them only: answers to
+        the others are left alone.
 
     Returns
     -------
@@ -60,11 +76,16 @@ def labels(
     InputError
         If an answer is in a document that is not there, or a question has none.
     """
-    answers = given.table(tables, "answers", *_ANSWERS).join(
+    said = table(
+        tables, "answers", "query_id", "doc_id", "text", annotator=WHOLE, start_codepoint=WHOLE
+    )
+    every = queries["query_id"] if known is None else known
+    refuse_unknown(said, "answers", "query_id", every, "queries")
+    answers = said.join(
         queries.select("query_id"), on="query_id", how="semi", maintain_order="left"
     )
-    known = pl.Series("doc_id", list(texts), pl.String)
-    given.refuse_unknown(answers, "answers", "doc_id", known)
+    refuse_unknown(answers, "answers", "doc_id", documents["doc_id"], of)
+    texts = dict(documents.select("doc_id", "text").iter_rows())
     silent = queries.join(answers, on="query_id", how="anti", maintain_order="left")
     if silent.height:
         raise InputError(
@@ -89,10 +110,10 @@ def labels(
         pl.col("query_id").alias("key"), "doc_id", pl.when(there).then("text").alias("quote"),
         pl.when(there).then("start").alias("start"), pl.when(there).then(end).alias("end"),
     )  # fmt: skip
-    said = answers.group_by("query_id", maintain_order=True).agg(
+    given = answers.group_by("query_id", maintain_order=True).agg(
         pl.col("text").sort_by("annotator").unique(maintain_order=True)
     )
-    references = dict(said.iter_rows())
+    references = dict(given.iter_rows())
     return items, [references[name] for name in queries["query_id"]], _notes(placed, first)
 
 
@@ -120,17 +141,22 @@ def _notes(placed: pl.DataFrame, first: pl.DataFrame) -> list[str]:
     return notes
 
 
-def cases(queries: pl.DataFrame, references: list[list[str]]) -> dict[str, Any]:
+def cases(
+    queries: pl.DataFrame, references: list[list[str]], items: pl.DataFrame
+) -> dict[str, Any]:
     """The columns of cases that all these collections have: every question has an answer."""
     n = queries.height
+    labelled = items.with_columns(required=pl.lit(True), relevance=pl.lit(1, pl.Int8))
     return {
         "case_id": queries["query_id"], "question": queries["text"], "type": [["extractive"]] * n,
         "answerable": [True] * n, "expected_state": ["answer"] * n, "references": references,
+        "evidence": evidence(queries["query_id"], labelled, "answers"),
     }  # fmt: skip
 
 
 def read(
-    path: Path,
+    folder: Path,
+    name: str,
     document: Callable[[int, int, Any], str],
     question: Callable[[str, Any], str] = lambda _, asked: str(asked["id"]),
 ) -> dict[str, pl.DataFrame]:
@@ -146,39 +172,24 @@ def read(
     InputError
         If there is no such file, or it is not of this form.
     """
-    corpus: list[tuple[str, str, str]] = []
-    queries: list[tuple[str, str, str]] = []
-    answers: list[tuple[str, str, int, str, int]] = []
-    whole = given.read_json(path)
-    article = -1
-    try:
-        for article, one in enumerate(whole["data"]):
+    rows: dict[str, list[tuple[Any, ...]]] = {each: [] for each in _KINDS}
+    path, whole = folder / name, read_json(folder, name)
+    with as_published(path, "data: articles in SQuAD's form"):
+        articles = list(whole["data"])
+    for article, one in enumerate(articles):
+        where = f"{path}: article {article + 1}"
+        with as_published(where, "paragraphs, context, qas and answers in SQuAD's form"):
             for place, paragraph in enumerate(one["paragraphs"]):
-                name = document(article, place, paragraph)
-                corpus.append((name, one.get("title") or "", paragraph["context"]))
+                of = document(article, place, paragraph)
+                rows["corpus"].append((of, one.get("title") or "", paragraph["context"]))
                 for asked in paragraph["qas"]:
-                    key = question(name, asked)
-                    queries.append((key, asked["question"], name))
-                    answers += [
-                        (key, name, by, said["text"], said["answer_start"])
+                    key = question(of, asked)
+                    rows["queries"].append((key, asked["question"], of))
+                    rows["answers"] += [
+                        (key, of, by, said["text"], said["answer_start"])
                         for by, said in enumerate(asked["answers"])
                     ]
-    except (KeyError, TypeError, AttributeError) as error:
-        found = f"article {article + 1}: {error!r}"
-        raise InputError(
-            path, found, "data, paragraphs, context, qas and answers in SQuAD's form"
-        ) from None
-    text, whole_number = pl.String, pl.Int64
-    kinds: dict[str, Any] = {
-        "corpus": {"doc_id": text, "title": text, "text": text},
-        "queries": {"query_id": text, "text": text, "doc_id": text},
-        "answers": {
-            "query_id": text, "doc_id": text, "annotator": whole_number, "text": text,
-            "start_codepoint": whole_number,
-        },
-    }  # fmt: skip
-    rows = {"corpus": corpus, "queries": queries, "answers": answers}
-    return {name: pl.DataFrame(rows[name], kinds[name], orient="row") for name in rows}
+    return {each: frame(rows[each], kinds, path) for each, kinds in _KINDS.items()}
 
 
 def stacked(parts: list[dict[str, pl.DataFrame]]) -> dict[str, pl.DataFrame]:

@@ -16,25 +16,21 @@ import pyarrow as pa
 from ragcore import schema
 from ragcore.errors import InputError
 from ragcore.public import trec_files as files
-from ragcore.public.imported import Imported
-from ragcore.public.reading import (
+from ragcore.public.checks import (
+    NUMBER,
+    WHOLE,
     Tables,
-    Values,
-    documents,
-    evidence_of,
-    flat_run,
-    many,
-    refuse_twice,
+    refuse_grades,
     refuse_unknown,
-    taken,
-    typed,
+    table,
 )
+from ragcore.public.columns import Values, documents, evidence, flat_run, typed
+from ragcore.public.imported import Imported, counted
 
 MADE = re.compile(r"bm25|tfidf|lsa\d+|rrf_bm25_lsa")
 """Names of runs that were made with the pinned subset: nobody published them."""
 PART = re.compile(r"(?P<run>.+)-(?P<part>[^-]+)")
 """A run of some of the topics: runs of one name that share no topic are one run."""
-LEAST, MOST = -128, 127
 
 
 def build(tables: Tables) -> Imported:
@@ -46,53 +42,39 @@ def build(tables: Tables) -> Imported:
     Raises
     ------
     InputError
-        If a table or a column is missing, or a row names what is not there.
+        If a table is not as it should be, or a row names what is not there.
     """
-    qrels = taken(tables, "qrels", "query_id", "doc_id", "relevance")
-    _refuse_grades(qrels)
-    judged = qrels["query_id"].unique(maintain_order=True)
-    columns: dict[str, Values] = {"case_id": judged}
-    names = judged.to_list()
+    qrels = table(tables, "qrels", "query_id", "doc_id", relevance=WHOLE)
+    refuse_grades(qrels, "qrels")
+    names, of = qrels["query_id"].unique(maintain_order=True), "qrels"
+    columns: dict[str, Values] = {"case_id": names}
     if "queries" in tables:
-        queries = taken(tables, "queries", "query_id", "text")
-        refuse_twice("queries", queries["query_id"], "topic")
-        refuse_unknown("qrels", judged, queries["query_id"], "topic")
-        names = queries["query_id"].to_list()
-        columns = {"case_id": queries["query_id"], "question": queries["text"]}
-    runs, parts, notes = _runs(tables, pl.Series(names, dtype=pl.String))
+        queries = table(tables, "queries", "query_id", "text", key="query_id")
+        names, of = queries["query_id"], "queries"
+        refuse_unknown(qrels, "qrels", "query_id", names, of)
+        columns = {"case_id": names, "question": queries["text"]}
+    runs, parts, notes = _runs(tables, names, of)
     columns["lang"] = ["en"] * len(names)
     if parts:
         columns["part"] = pa.array([parts.get(name) for name in names], schema.DICT)
-    held = set(judged.to_list())
-    absent = [name for name in names if name not in held]
-    columns["evidence"] = evidence_of(names, qrels.rename({"query_id": "case_id"}), absent)
-    chunks = _chunks(taken(tables, "corpus", "doc_id", "title", "text"), notes) if (
-        "corpus" in tables
-    ) else None  # fmt: skip
-    if chunks is not None:
-        there = set(chunks["chunk_id"].to_pylist())
+    absent = names.filter(~names.is_in(qrels["query_id"].implode()))
+    columns["evidence"] = evidence(names, qrels.rename({"query_id": "key"}), "qrels", absent)
+    chunks = None
+    if "corpus" in tables:
+        corpus = table(tables, "corpus", "doc_id", "title", "text", key="doc_id")
+        chunks = _chunks(corpus, notes)
+        there = set(corpus["doc_id"])
         lost = sum(document not in there for document in qrels["doc_id"].to_list())
-        notes[f"{many(lost, 'judgement')} of documents that the corpus does not have by these "
+        notes[f"{counted(lost, 'judgement')} of documents that the corpus does not have by these "
               "names: they count, and can never be found"] = lost  # fmt: skip
     low, twice = int((qrels["relevance"] < 0).sum()), _n_twice(qrels)
-    notes[f"{many(len(absent), 'topic')} of {len(names)} without any judgement: nothing is known "
-          "of them, and no measure of relevance has a value"] = len(absent)  # fmt: skip
-    notes[f"{many(low, 'judgement')} of {len(qrels):,} below 0: judged, not relevant, and no "
+    notes[f"{counted(len(absent), 'topic')} of {len(names)} without any judgement: nothing is "
+          "known of them, and no measure of relevance has a value"] = len(absent)  # fmt: skip
+    notes[f"{counted(low, 'judgement')} of {len(qrels):,} below 0: judged, not relevant, and no "
           "loss"] = low  # fmt: skip
-    notes[f"{many(twice, 'document')} judged twice for a topic: the higher grade counts"] = twice
+    notes[f"{counted(twice, 'document')} judged twice for a topic: the higher grade counts"] = twice
     said = tuple(text for text, n in notes.items() if n)
     return Imported(typed(columns, schema.CASES), chunks, runs, {}, said)
-
-
-def _refuse_grades(qrels: pl.DataFrame) -> None:
-    """Refuse a grade that is none, or that the engine has no room for."""
-    wrong = (qrels["relevance"].is_null() | ~qrels["relevance"].is_between(LEAST, MOST)).arg_true()
-    if len(wrong):
-        row = wrong[0]
-        raise InputError(
-            "qrels", f"relevance {qrels['relevance'][row]}", f"a grade from {LEAST} to {MOST}",
-            row=row + 1,
-        )  # fmt: skip
 
 
 def _n_twice(qrels: pl.DataFrame) -> int:
@@ -101,22 +83,21 @@ def _n_twice(qrels: pl.DataFrame) -> int:
 
 def _chunks(corpus: pl.DataFrame, notes: dict[str, int]) -> pa.Table:
     """Documents as chunks, without titles that their texts begin with."""
-    refuse_twice("corpus", corpus["doc_id"], "document")
     titles = [
         None if text.startswith(title) else title
         for title, text in corpus.select("title", "text").iter_rows()
     ]
     n_empty = int((corpus["text"].str.strip_chars() == "").sum())
     n_again = titles.count(None) - sum(title == "" for title in corpus["title"].to_list())
-    notes[f"{many(n_empty, 'document')} without a text"] = n_empty
-    notes[f"{many(n_again, 'title')} of {len(corpus):,} left out, as the text begins with it"] = (
-        n_again
-    )
+    notes[f"{counted(n_empty, 'document')} without a text"] = n_empty
+    notes[
+        f"{counted(n_again, 'title')} of {len(corpus):,} left out, as the text begins with it"
+    ] = n_again
     return documents(corpus.with_columns(title=pl.Series(titles, dtype=pl.String)), "en")
 
 
 def _runs(
-    tables: Tables, topics: pl.Series
+    tables: Tables, topics: pl.Series, of: str
 ) -> tuple[dict[str, pa.Table], dict[str, str], dict[str, int]]:
     """Runs by name, the part of each topic if runs were of parts, and notes with their counts."""
     given: dict[str, pl.DataFrame] = {}
@@ -124,8 +105,8 @@ def _runs(
     for name in sorted(tables):
         if name != "runs" and not name.startswith("run_"):
             continue
-        rows = taken(tables, name, "system", "query_id", "doc_id", "score")
-        refuse_unknown(name, rows["query_id"], topics, "topic")
+        rows = table(tables, name, "system", "query_id", "doc_id", score=NUMBER)
+        refuse_unknown(rows, name, "query_id", topics, of)
         for (system,), own in rows.group_by("system", maintain_order=True):
             if MADE.fullmatch(str(system)):
                 left[str(system)] = len(own)
@@ -134,8 +115,8 @@ def _runs(
             else:
                 given[str(system)] = own
     notes = {
-        f"{many(sum(left.values()), 'row')} of {many(len(left), 'run')} left out, which nobody "
-        f"published: {', '.join(left)}": len(left)
+        f"{counted(sum(left.values()), 'row')} of {counted(len(left), 'run')} left out, which "
+        f"nobody published: {', '.join(left)}": len(left)
     }
     joined, part_of = _whole(given, notes)
     return {name: flat_run(rows) for name, rows in joined.items()}, part_of, notes
@@ -160,7 +141,7 @@ def _whole(
         part_of |= {topic: part for part, ids in own.items() for topic in ids.to_list()}
         named = ", ".join(system for _, system in members)
         notes[
-            f"{many(len(members), 'run')} of parts of the topics are one run {run!r}: {named}"
+            f"{counted(len(members), 'run')} of parts of the topics are one run {run!r}: {named}"
         ] = 1
     return out, part_of
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import html
 import re
 import tarfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from ragcore.errors import InputError
-from ragcore.public.reading import held_file
+from ragcore.public.files import as_published, fields, frame, held, read_text
 
 ROBUST = "robust03_qrels.txt"
 ROBUST_RUNS = ("InexpC2", "SABIR03BASE", "pircRBa1", "rutcor03100", "humR03dc", "NLPR03vb10",
@@ -32,6 +30,7 @@ CRANFIELD, CRANFIELD_QUERIES, CRANFIELD_QRELS = "cran.all.1400", "cran.qry", "cr
 RUN = {"system": pl.String, "query_id": pl.String, "doc_id": pl.String, "rank": pl.Int32,
        "score": pl.Float64}  # fmt: skip
 QRELS = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int32}
+_TOPICS = {"query_id": pl.String, "text": pl.String}
 STAMP = re.compile(r"CA\d{6}.*")
 CITED = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
 """In a record of CACM: when it was entered, and a line of its citation lists."""
@@ -41,24 +40,21 @@ FIELD = re.compile(r"^\.([A-Z])(?: +(\S+))?[ \t\r]*\n", re.MULTILINE)
 
 def robust03(folder: Path) -> dict[str, pl.DataFrame]:
     """TREC 2003 Robust: judgements and seven submitted runs."""
-    return {"qrels": _qrels(folder / ROBUST)} | {
-        f"run_{name}": _run(name, held_file(folder, f"input.{name}.gz")) for name in ROBUST_RUNS
+    return {"qrels": _qrels(folder, ROBUST)} | {
+        f"run_{name}": _run(name, folder, f"input.{name}.gz") for name in ROBUST_RUNS
     }
 
 
 def web(folder: Path) -> dict[str, pl.DataFrame]:
     """TREC Web 2011-2014: topics, judgements and runs of those years; of earlier ones nothing."""
-    runs = pl.concat([_run(name, held_file(folder, file)) for name, file in WEB_RUNS.items()])
-    path = held_file(folder, WEB_QUERIES)
-    lines = [line.split("\t") for line in _text(path).split("\n") if line]
-    if any(len(line) != 3 for line in lines):
-        raise InputError(path, "a line without three fields", "query, number and text")
+    runs = pl.concat([_run(name, folder, file) for name, file in WEB_RUNS.items()])
+    lines = fields(_text(folder, WEB_QUERIES), folder / WEB_QUERIES, 3)
     kept = set(runs["query_id"].to_list())
-    asked = [(number, text.strip()) for _, number, text in lines if number in kept]
-    qrels = _qrels(folder / WEB)
+    asked = [(number, text.strip()) for _, (_, number, text) in lines if number in kept]
+    qrels = _qrels(folder, WEB)
     own = [topic in kept for topic in qrels["query_id"].to_list()]
     return {
-        "queries": pl.DataFrame(asked, {"query_id": pl.String, "text": pl.String}, orient="row"),
+        "queries": pl.DataFrame(asked, _TOPICS, orient="row"),
         "qrels": qrels.filter(pl.Series(own, dtype=pl.Boolean)),
         "runs": runs,
     }
@@ -66,29 +62,25 @@ def web(folder: Path) -> dict[str, pl.DataFrame]:
 
 def cacm(folder: Path) -> dict[str, pl.DataFrame]:
     """CACM: records without their citation lists, topics, judgements and Anserini's run."""
-    path = held_file(folder, CACM)
-    rows = []
-    try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                opened = archive.extractfile(member)
-                if opened is not None:
-                    name = Path(member.name).stem
-                    rows.append((name, *_record(opened.read().decode("latin-1"))))
-    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
-        raise InputError(path, f"not as published: {error}", "an archive of records") from None
-    topics = held_file(folder, CACM_TOPICS)
-    asked = re.findall(r"<DOC>\s*<DOCNO>\s*(\S+)\s*</DOCNO>(.*?)</DOC>", _text(topics), re.DOTALL)
+    path, rows = held(folder, CACM), []
+    with as_published(path, "an archive of records"), tarfile.open(path) as archive:
+        for member in archive:
+            opened = archive.extractfile(member)
+            if opened is not None:
+                name = Path(member.name).stem
+                rows.append((name, *_record(opened.read().decode("latin-1"))))
+    asked = re.findall(
+        r"<DOC>\s*<DOCNO>\s*(\S+)\s*</DOCNO>(.*?)</DOC>", _text(folder, CACM_TOPICS), re.DOTALL
+    )
     kinds = {"doc_id": pl.String, "title": pl.String, "text": pl.String}
     return {
         "corpus": pl.DataFrame(sorted(rows), kinds, orient="row"),
         "queries": pl.DataFrame(
-            [(name, _folded(text)) for name, text in asked],
-            {"query_id": pl.String, "text": pl.String}, orient="row",
+            [(name, _folded(text)) for name, text in asked], _TOPICS, orient="row"
         ),
-        "qrels": _qrels(held_file(folder, CACM_QRELS)),
-        "runs": _run("Anserini", held_file(folder, CACM_RUN)),
-    }  # fmt: skip
+        "qrels": _qrels(folder, CACM_QRELS),
+        "runs": _run("Anserini", folder, CACM_RUN),
+    }
 
 
 def cranfield(folder: Path) -> dict[str, pl.DataFrame]:
@@ -99,73 +91,49 @@ def cranfield(folder: Path) -> dict[str, pl.DataFrame]:
     corpus = [
         {"doc_id": one.get("I", ""), "title": one.get("T", ""), "text": one.get("W", ""),
          "author": one.get("A", ""), "bib": one.get("B", "")}
-        for one in _fields(held_file(folder, CRANFIELD))
+        for one in _records(folder, CRANFIELD)
     ]  # fmt: skip
     asked = [
         {"query_id": str(number), "text": one.get("W", ""), "source_query_id": one.get("I", "")}
-        for number, one in enumerate(_fields(held_file(folder, CRANFIELD_QUERIES)), 1)
+        for number, one in enumerate(_records(folder, CRANFIELD_QUERIES), 1)
     ]
-    path = held_file(folder, CRANFIELD_QRELS)
-    rows = []
-    for number, line in enumerate(_text(path).split("\n"), 1):
-        if line.strip():
-            try:
-                topic, document, code = line.split()
-                grade = int(code)
-            except ValueError:
-                wanted = "question, document and code"
-                raise InputError(path, f"{line.strip()!r:.60}", wanted, line=number) from None
-            rows.append((topic, document, 5 - grade if grade > 0 else grade, grade))
+    path, rows = folder / CRANFIELD_QRELS, []
+    for number, line in fields(_text(folder, CRANFIELD_QRELS), path, 3, None):
+        with as_published(path, "question, document and code", number):
+            topic, document, grade = line[0], line[1], int(line[2])
+        rows.append((topic, document, 5 - grade if grade > 0 else grade, grade))
     return {
         "corpus": pl.DataFrame(corpus),
         "queries": pl.DataFrame(asked),
-        "qrels": pl.DataFrame(rows, QRELS | {"source_code": pl.Int32}, orient="row"),
+        "qrels": frame(rows, QRELS | {"source_code": pl.Int32}, path),
     }
 
 
-def _text(path: Path) -> str:
-    """What a file holds, unpacked if it is packed."""
-    raw = held_file(path.parent, path.name).read_bytes()
-    if path.suffix == ".gz":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(path, f"not gzip: {error}", "a whole file") from None
-    return raw.decode("latin-1")
+def _text(folder: Path, name: str) -> str:
+    return read_text(folder, name, "latin-1")
 
 
-def _columns(path: Path, n: int) -> list[list[str]]:
+def _columns(folder: Path, name: str, n: int) -> list[list[str]]:
     """A file of `n` fields a line, parted by spaces or tabs, as columns."""
-    text = _text(path)
+    text = _text(folder, name)
     words = text.split()
-    n_lines = sum(1 for line in text.split("\n") if line.strip())
-    if len(words) != n * n_lines:
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip() and len(line.split()) != n:
-                found = f"{len(line.split())} fields"
-                raise InputError(path, found, f"{n} fields a line", line=number)
+    if len(words) != n * sum(1 for line in text.split("\n") if line.strip()):
+        for _ in fields(text, folder / name, n, None):
+            pass  # it names the line
     return [words[at::n] for at in range(n)]
 
 
-def _qrels(path: Path) -> pl.DataFrame:
-    topics, _, names, grades = _columns(path, 4)
-    return _numbers(path, {"query_id": topics, "doc_id": names, "relevance": grades}, QRELS)
+def _qrels(folder: Path, name: str) -> pl.DataFrame:
+    topics, _, names, grades = _columns(folder, name, 4)
+    columns = {"query_id": topics, "doc_id": names, "relevance": grades}
+    return frame(columns, QRELS, folder / name)
 
 
-def _run(name: str, path: Path) -> pl.DataFrame:
-    topics, _, names, ranks, scores, _ = _columns(path, 6)
-    return _numbers(
-        path, {"system": [name] * len(topics), "query_id": topics, "doc_id": names, "rank": ranks,
-               "score": scores}, RUN,
-    )  # fmt: skip
-
-
-def _numbers(path: Path, columns: dict[str, list[str]], kinds: dict[str, type]) -> pl.DataFrame:
-    try:
-        return pl.DataFrame(columns).cast(kinds)  # pyright: ignore[reportArgumentType]
-    except pl.exceptions.PolarsError as error:
-        found = f"not as published: {str(error).splitlines()[0]}"
-        raise InputError(path, found, "grades, ranks and scores as numbers") from None
+def _run(system: str, folder: Path, name: str) -> pl.DataFrame:
+    topics, _, names, ranks, scores, _ = _columns(folder, name, 6)
+    columns = {"system": [system] * len(topics), "query_id": topics, "doc_id": names,
+               "rank": ranks, "score": scores}  # fmt: skip
+    return frame(columns, RUN, folder / name)
 
 
 def _folded(text: str) -> str:
@@ -183,12 +151,12 @@ def _record(page: str) -> tuple[str, str]:
     return (kept[0], "\n\n".join(kept[1:])) if kept else ("", "")
 
 
-def _fields(path: Path) -> Iterator[dict[str, str]]:
+def _records(folder: Path, name: str) -> Iterator[dict[str, str]]:
     """Records of a Cranfield file, each a dict by the letter of a field."""
-    text = _text(path)
+    text = _text(folder, name)
     marks = list(FIELD.finditer(text))
     if not marks or marks[0][1] != "I":
-        raise InputError(path, f"begins with {text[:20]!r}", "records that begin with .I")
+        raise InputError(folder / name, f"begins with {text[:20]!r}", "records that begin with .I")
     one: dict[str, str] = {}
     for mark, after in zip(marks, [*(m.start() for m in marks[1:]), len(text)], strict=True):
         if mark[1] == "I":

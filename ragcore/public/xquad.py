@@ -5,20 +5,20 @@ A case is a question in both languages; each language looks among the paragraphs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
 
 from ragcore import schema
-from ragcore.public import given, squad
-from ragcore.public.given import counted
-from ragcore.public.imported import Imported
+from ragcore.public import squad
+from ragcore.public.checks import Tables, refuse_twice, table
+from ragcore.public.columns import typed
+from ragcore.public.imported import Imported, counted
 
 LANGUAGES = ("en", "zh")
 
 
-def build(tables: Mapping[str, pl.DataFrame]) -> Imported:
+def build(tables: Tables) -> Imported:
     """The suite of corpus, queries and answers in English and Chinese; other languages are left.
 
     Raises
@@ -27,44 +27,31 @@ def build(tables: Mapping[str, pl.DataFrame]) -> Imported:
         If a table or column is missing, an id is unknown or stands twice, also a question in one
         language, or a question has no answer.
     """
-    corpus = given.table(tables, "corpus", "doc_id", "title", "text", "lang", "parallel_id")
-    queries = given.table(tables, "queries", "query_id", "text", "lang", "parallel_id")
-    given.refuse_twice(corpus, "corpus", "doc_id")
-    given.refuse_twice(queries, "queries", "query_id")
-    answers = given.table(tables, "answers", "query_id")
-    given.refuse_unknown(answers, "answers", "query_id", queries["query_id"])
+    every = table(tables, "corpus", "doc_id", "title", "text", "lang", "parallel_id", key="doc_id")
+    asked = table(tables, "queries", "query_id", "text", "lang", "parallel_id", key="query_id")
     ours = pl.col("lang").is_in(LANGUAGES)
-    others = sorted(set(corpus.filter(~ours)["lang"]) | set(queries.filter(~ours)["lang"]))
-    left = queries.filter(~ours).height, corpus.filter(~ours).height
-    corpus, queries = corpus.filter(ours), queries.filter(ours)
+    corpus, queries = every.filter(ours), asked.filter(ours)
     for lang in LANGUAGES:
-        given.refuse_twice(
-            queries.filter(pl.col("lang") == lang), f"queries in {lang}", "parallel_id"
-        )
-    texts = dict(corpus.select("doc_id", "text").iter_rows())
-    items, references, notes = squad.labels(tables, queries, texts)
-    items = items.with_columns(required=pl.lit(True), relevance=pl.lit(1, pl.Int8))
-    cases = squad.cases(queries, references) | {
+        own = queries.filter(pl.col("lang") == lang)
+        refuse_twice(own, f"queries in {lang}", "parallel_id")
+    items, references, notes = squad.labels(tables, queries, corpus, known=asked["query_id"])
+    cases = squad.cases(queries, references, items) | {
         "case_id": queries["parallel_id"], "lang": queries["lang"],
-        "evidence": given.evidence(queries["query_id"], items, "answers"),
         "query_id": queries["query_id"],
     }  # fmt: skip
     chunks = {
         "chunk_id": corpus["doc_id"], "doc_id": corpus["doc_id"], "text": corpus["text"],
         "lang": corpus["lang"], "article": corpus["title"], "parallel_id": corpus["parallel_id"],
     }  # fmt: skip
-    if others:
+    if others := sorted({*every["lang"], *asked["lang"]} - {*LANGUAGES}):
         notes.append(
-            f"{counted(left[0], 'question')} and {counted(left[1], 'paragraph')} in "
-            f"{', '.join(others)} left out."
+            f"{counted(asked.height - queries.height, 'question')} and "
+            f"{counted(every.height - corpus.height, 'paragraph')} in {', '.join(others)} left out."
         )
     alone = queries.filter(pl.len().over("parallel_id") < len(LANGUAGES)).height
     if alone:
         notes.append(f"{counted(alone, 'question')} in one of the languages only.")
-    return Imported(
-        given.columns_of(cases, schema.CASES), given.columns_of(chunks, schema.CHUNKS),
-        notes=tuple(notes),
-    )  # fmt: skip
+    return Imported(typed(cases, schema.CASES), typed(chunks, schema.CHUNKS), notes=tuple(notes))
 
 
 def official(folder: Path) -> dict[str, pl.DataFrame]:
@@ -79,7 +66,8 @@ def official(folder: Path) -> dict[str, pl.DataFrame]:
     for lang in LANGUAGES:
         one = squad.marked(
             squad.read(
-                folder / f"xquad.{lang}.json",
+                folder,
+                f"xquad.{lang}.json",
                 lambda article, place, paragraph, lang=lang: f"{lang}:{article}:{place}",
                 lambda _, asked, lang=lang: f"{lang}:{asked['id']}",
             ),

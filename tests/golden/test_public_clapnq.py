@@ -7,43 +7,33 @@ import json
 import polars as pl
 import pytest
 
-import public_suites
+import importers
 import ragcore
 from ragcore.public import clapnq
-from ragcore.public.reading import flat_run
+from ragcore.public.columns import flat_run
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
 
 
 @pytest.fixture(scope="module")
-def tables(shared_data):
-    return public_suites.read(shared_data / "clapnq")
+def world(collections):
+    return collections("clapnq")
 
 
-@pytest.fixture(scope="module")
-def suite(tables):
-    return clapnq.build(tables)
-
-
-@pytest.fixture(scope="module")
-def folder(suite, tmp_path_factory):
-    return public_suites.write(tmp_path_factory.mktemp("clapnq") / "suite", suite)
-
-
-def test_suite__has_the_counts_of_the_collection(tables, suite):
-    cases = suite.cases.to_pylist()
+def test_suite__has_the_counts_of_the_collection(world):
+    cases = world.made.cases.to_pylist()
     assert len(cases) == 600
     assert [one["answerable"] for one in cases].count(True) == 300
     assert sum(bool(one["evidence"]) for one in cases) == 300
-    assert suite.chunks.num_rows == 600
-    told = tables["answers"].filter(pl.col("text") != "")
+    assert world.made.chunks.num_rows == 600
+    told = world.shared["answers"].filter(pl.col("text") != "")
     assert sum(len(one["references"]) for one in cases) == len(told) == 485
 
 
-def test_evidence__quotes_stand_where_it_says(suite):
-    texts = dict(zip(*(suite.chunks[name].to_pylist() for name in ("chunk_id", "text")),
+def test_evidence__quotes_stand_where_it_says(world):
+    texts = dict(zip(*(world.made.chunks[name].to_pylist() for name in ("chunk_id", "text")),
                      strict=True))  # fmt: skip
-    items = [item for one in suite.cases["evidence"].to_pylist() for item in one]
+    items = [item for one in world.made.cases["evidence"].to_pylist() for item in one]
     placed = [item for item in items if item["start"] is not None]
     assert len(placed) == len(items) - 1
     for item in placed:
@@ -51,15 +41,15 @@ def test_evidence__quotes_stand_where_it_says(suite):
 
 
 @pytest.mark.parametrize("system", ["bm25", "tfidf", "lsa64", "rrf_bm25_lsa"])
-def test_runs__recall_over_sentences_is_that_of_passages(tables, folder, system):
+def test_runs__recall_over_sentences_is_that_of_passages(world, system):
     """All sentences of a question are in one passage: found at once, or not at all."""
-    rows = tables["runs"].filter(pl.col("system") == system)
-    qrels = {q: {d: 1} for q, d in tables["qrels"].select("query_id", "doc_id").iter_rows()}
+    rows = world.shared["runs"].filter(pl.col("system") == system)
+    qrels = {q: {d: 1} for q, d in world.shared["qrels"].select("query_id", "doc_id").iter_rows()}
     run: dict[str, dict[str, float]] = {}
     for query, document, value in rows.select("query_id", "doc_id", "score").iter_rows():
         run.setdefault(query, {})[document] = value
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"recall", "recip_rank"}).evaluate(run)
-    scores = ragcore.score(flat_run(rows), suite=folder, measures=["R@5", "R@10", "RR"])
+    scores = ragcore.score(flat_run(rows), suite=world.suite, measures=["R@5", "R@10", "RR"])
     for ours, name in {"R@5": "recall_5", "R@10": "recall_10", "RR": "recip_rank"}.items():
         found = scores.per_case(ours)
         for query in qrels:
@@ -67,25 +57,25 @@ def test_runs__recall_over_sentences_is_that_of_passages(tables, folder, system)
             assert found[query] == pytest.approx(expected, abs=1e-12), (query, ours)
 
 
-def test_bm25__reproduces_the_stored_run(tables, folder, tmp_path):
+def test_bm25__reproduces_the_stored_run(world):
     """k1 0.9 and b 0.4, words as they stand: what the stored run was made with."""
-    run = public_suites.found(folder, tmp_path / "index", k1=0.9, b=0.4)
-    stored = flat_run(tables["runs"].filter(pl.col("system") == "bm25"))
+    run = world.found(analyzer="default", k1=0.9, b=0.4)
+    stored = flat_run(world.shared["runs"].filter(pl.col("system") == "bm25"))
     for name in ("R@1", "R@5", "R@10"):
-        ours, theirs = (public_suites.mean(one, folder, name) for one in (run, stored))
+        ours, theirs = (world.mean(one, name) for one in (run, stored))
         assert ours == pytest.approx(theirs, abs=1e-12), name
 
 
-def test_official__gives_the_same_suite(tables, suite, tmp_path):
-    texts = {row["doc_id"]: row for row in tables["corpus"].iter_rows(named=True)}
+def test_official__gives_the_same_suite(world, tmp_path):
+    texts = {row["doc_id"]: row for row in world.shared["corpus"].iter_rows(named=True)}
     said = {}
-    for row in tables["answers"].sort("annotator", maintain_order=True).iter_rows(named=True):
+    for row in world.shared["answers"].sort("annotator", maintain_order=True).iter_rows(named=True):
         own = texts[row["doc_id"]]["sentences"]
         said.setdefault(row["query_id"], []).append(
             {"answer": row["text"], "selected_sentences": [own[i] for i in row["sentence_index"]]}
         )
     lines = ["", ""]
-    for row in tables["queries"].iter_rows(named=True):
+    for row in world.shared["queries"].iter_rows(named=True):
         passage = {
             key: texts[f"p:{row['query_id']}"][key] for key in ("title", "text", "sentences")
         }
@@ -98,8 +88,4 @@ def test_official__gives_the_same_suite(tables, suite, tmp_path):
         lines[not row["answerable"]] += json.dumps(one) + "\n"  # fmt: skip
     for name, text in zip(clapnq.FILES, lines, strict=True):
         (tmp_path / name).write_text(text, encoding="utf-8")
-    again = clapnq.build(clapnq.official(tmp_path))
-    assert again.cases.equals(suite.cases)
-    assert again.chunks is not None
-    assert again.chunks.equals(suite.chunks)
-    assert again.notes == suite.notes
+    importers.same(clapnq.build(clapnq.official(tmp_path)), world.made)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import tomllib
-from pathlib import Path
-
-import polars as pl
 import pyarrow as pa
 import pytest
 
-import public_suites
-import ragcore
+from ragcore.catalogue.entries import entry
 from ragcore.measures import registry
-from ragcore.public import clapnq, mtrag, mtrag_files, nomiracl_zh, scifact, trec_files
+from ragcore.public import (
+    clapnq,
+    cmrc2018,
+    covidqa,
+    miracl_zh,
+    mtrag,
+    mtrag_files,
+    nomiracl_zh,
+    qasper_files,
+    scifact,
+    trec_files,
+    xquad,
+)
 
-DATA = Path(__file__).resolve().parents[2] / "data"
 KEYS = {
     "name", "title", "kind", "version", "licence", "citation", "source", "subset", "cannot_show",
     "languages", "importer", "measures", "strategies", "candidate_k", "context_k", "files",
@@ -30,18 +34,22 @@ FILES = {
     "trec-robust03": {trec_files.ROBUST, *(f"input.{n}.gz" for n in trec_files.ROBUST_RUNS)},
     "trec-web": {trec_files.WEB, trec_files.WEB_QUERIES, *trec_files.WEB_RUNS.values()},
     "cacm": {trec_files.CACM, trec_files.CACM_RUN, trec_files.CACM_TOPICS, trec_files.CACM_QRELS},
+    "cmrc2018": set(cmrc2018.FILES.values()),
+    "covidqa": {covidqa.FILE},
+    "xquad": {f"xquad.{lang}.json" for lang in xquad.LANGUAGES},
+    "miracl-zh": {
+        *(kind.format(s) for kind in (miracl_zh.TOPICS, miracl_zh.QRELS) for s in ("dev", "train")),
+        *nomiracl_zh.FILES.values(),
+    },
+    "qasper": {archive for archive, *_ in qasper_files.ARCHIVES},
     "cranfield": {trec_files.CRANFIELD, trec_files.CRANFIELD_QUERIES, trec_files.CRANFIELD_QRELS},
 }
 """Official files that each importer reads, by suite."""
 
 
-def descriptor(name):
-    return tomllib.loads((DATA / name / "suite.toml").read_text("utf-8"))
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_descriptor__says_what_a_reader_must_know(name):
-    said = descriptor(name)
+    said = entry(name).settings
     assert said.keys() >= KEYS
     assert said["name"] == name
     assert said["kind"] == "public (out of distribution)"
@@ -57,25 +65,25 @@ def test_descriptor__says_what_a_reader_must_know(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files__are_the_shared_ones_and_enough(name, shared_data, tmp_path):
-    said = descriptor(name)
-    tables = {}
-    for path, pin in said["files"].items():
-        raw = (shared_data / path).read_bytes()
-        assert len(raw) == pin["bytes"], path
-        assert hashlib.sha256(raw).hexdigest() == pin["sha256"], path
-        tables[Path(path).stem] = pl.read_parquet(shared_data / path)
-    importer = importlib.import_module(f"ragcore.public.{said['importer']}")
-    suite = importer.build(tables)
+def test_files__are_the_shared_ones_and_enough(name, collections):
+    """Their checksums are compared where they are found."""
+    world = collections(name)
+    suite, said = world.made, world.entry.settings
     assert (suite.chunks is not None) or not said["strategies"]
     assert bool(suite.runs) or said["strategies"]
-    made = public_suites.write(tmp_path / "suite", suite)
+    assert set(suite.cases["lang"].to_pylist()) == set(said["languages"])
+    dense = {"dense-exact", "hybrid-exact"} & set(said["strategies"])
+    assert not dense or "vector" in suite.cases.column_names
+    for scope in world.entry.scopes:
+        for column in scope.filters:
+            assert column in suite.cases.column_names
+            assert column in suite.chunks.column_names
     run = next(iter(suite.runs.values()), None)
     if run is None:
-        run = pa.table({"case_id": suite.cases["case_id"][:1],
-                        "ranked": pa.array([["?"]], pa.list_(pa.string()))})  # fmt: skip
-    scores = ragcore.score(run, suite=made, measures=said["measures"])
+        run = suite.cases.select(["case_id", "lang"])[:1]
+        run = run.append_column("ranked", pa.array([["?"]], pa.list_(pa.string())))
+    scores = world.scored(run)
     row = next(row for row in scores.rows() if row["measure"] == scores.measures[0])
-    assert row["n_cases"] == suite.cases.num_rows
+    assert row["n_cases"] == len(set(suite.cases["case_id"].to_pylist()))
     assert row["n_ok"] > 0
     assert suite.notes or name == "trec-robust03"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 import polars as pl
@@ -12,36 +11,28 @@ import importers
 import ragcore
 from ragcore.public import miracl_zh
 
-NAME = "miracl-zh"
+
+@pytest.fixture(scope="module")
+def world(collections):
+    return collections("miracl-zh")
 
 
 @pytest.fixture(scope="module")
-def made(shared_data):
-    return importers.built(shared_data, NAME)
+def made(world):
+    return world.made
 
 
-@pytest.fixture(scope="module")
-def suite(made, tmp_path_factory):
-    return importers.folder_of(made, tmp_path_factory.mktemp("miracl"))
-
-
-@pytest.fixture(scope="module")
-def index(made, tmp_path_factory):
-    return importers.index_of(made, tmp_path_factory.mktemp("index") / "i", NAME)
-
-
-def test_descriptor__is_whole_and_says_what_it_is(made):
-    importers.check(NAME, made)
-    said = importers.descriptor(NAME)
+def test_descriptor__is_whole_and_says_what_it_is(world):
+    said = world.entry.settings
     assert "Not comparable" in said["subset"]
     assert "full corpus" in said["cannot_show"][0]
 
 
-def test_evidence__is_the_official_judgements_of_what_is_here(made, shared_data):
+def test_evidence__is_the_official_judgements_of_what_is_here(world, made):
     cases = made.cases.to_pylist()
     ids = set(made.chunks["chunk_id"].to_pylist())
     assert (len(cases), len(ids)) == (195, 4855)
-    qrels = pl.read_parquet(shared_data / "miracl_zh" / "qrels.parquet")
+    qrels = world.shared["qrels"]
     official = {(q, d): g for q, d, g in qrels.select("query_id", "doc_id", "relevance").rows()}
     given = {(c["case_id"], i["doc_id"]): i["relevance"] for c in cases for i in c["evidence"]}
     assert given == {
@@ -58,32 +49,32 @@ def test_evidence__is_the_official_judgements_of_what_is_here(made, shared_data)
     assert made.notes[1].startswith("16,409 judgements of 17,041")
 
 
-def measured(index, suite, strategy):
-    run = importers.found(index, suite, NAME, strategy)
+def measured(world, strategy):
+    run = world.found(strategy)
     names = ["nDCG@10", "R@100"]
     grades = [
         {"query_id": c["case_id"], "doc_id": i["doc_id"], "relevance": i["relevance"]}
-        for c in ragcore.suites.open_suite(suite).cases.to_pylist()
+        for c in world.made.cases.to_pylist()
         for i in c["evidence"]
     ]
     table = pl.DataFrame(grades).to_arrow()
-    own = importers.scored(run, suite, NAME)
+    own = world.scored(run)
     tied = ragcore.score(importers.flat(run), qrels=table, measures=names, bounds=["ties"])
     for name in names:
         assert own.mean(name) == pytest.approx(tied.mean(name), abs=1e-12)
     return tied
 
 
-def test_bm25__bigrams_find_what_they_are_known_to_find(index, suite):
+def test_bm25__bigrams_find_what_they_are_known_to_find(world):
     """Known: 0.485 and 0.908; how its tokens and ties were made in detail is not."""
-    scores = measured(index, suite, "bm25")
+    scores = measured(world, "bm25")
     assert scores.mean("nDCG@10") == pytest.approx(0.485, abs=0.005)
     assert scores.mean("R@100") == pytest.approx(0.908, abs=0.006)
 
 
-def test_vectors__are_within_the_orders_of_their_ties(index, suite):
+def test_vectors__are_within_the_orders_of_their_ties(world):
     """Known: 0.794 and 0.959; 80 passages equal another, and whose id comes first decides."""
-    scores = measured(index, suite, "dense-exact")
+    scores = measured(world, "dense-exact")
     low, high = (scores.mean(f"nDCG(ties={end})@10") for end in ("worst", "best"))
     assert low < 0.794 < high
     assert high - low < 0.02
@@ -91,10 +82,10 @@ def test_vectors__are_within_the_orders_of_their_ties(index, suite):
     assert scores.mean("R@100") == pytest.approx(0.959, abs=5e-4)
 
 
-def test_official__files_give_the_same_suite(made, shared_data, tmp_path):
+def test_official__files_give_the_same_suite(world, collections, tmp_path):
     """Topics, judgements and prompts in the official form, out of the pinned tables."""
     for name, columns in (("queries", "query_id text"), ("qrels", "query_id doc_id relevance")):
-        frame = pl.read_parquet(shared_data / "miracl_zh" / f"{name}.parquet")
+        frame = world.shared[name]
         for split in ("dev", "train"):
             rows = frame.filter(pl.col("split") == split).select(columns.split()).rows()
             if name == "qrels":
@@ -102,25 +93,8 @@ def test_official__files_give_the_same_suite(made, shared_data, tmp_path):
             kind = miracl_zh.QRELS if name == "qrels" else miracl_zh.TOPICS
             lines = "".join("\t".join(row) + "\n" for row in rows)
             (tmp_path / kind.format(split)).write_text(lines, "utf-8")
-    folder = shared_data / "nomiracl_zh"
-    passages = {p["doc_id"]: p for p in pl.read_parquet(folder / "corpus.parquet").to_dicts()}
-    shown: dict[str, list[str]] = {}
-    for row in pl.read_parquet(folder / "candidates.parquet").sort("position").to_dicts():
-        shown.setdefault(row["query_id"], []).append(row["doc_id"])
-    halves = {"zh:r:": miracl_zh.PROMPTS[0], "zh:n:": miracl_zh.PROMPTS[1]}
-    for begin, name in halves.items():
-        lines = []
-        for question in pl.read_parquet(folder / "queries.parquet").to_dicts():
-            if question["query_id"].startswith(begin):
-                own = [passages[one] for one in shown[question["query_id"]]]
-                texts = "\n\n".join(
-                    f"[{n}] {p['title']}: {p['text']}" for n, p in enumerate(own, 1)
-                )
-                prompt = f"QUESTION:\n{question['text']}\n\nCONTEXTS:\n{texts}\n\nOUTPUT:\n"
-                ids = [p["source_doc_id"] for p in own]
-                lines.append(json.dumps({"docids": ids, "prompt": prompt}))
-        (tmp_path / name).write_text("\n".join(lines), "utf-8")
-    again = miracl_zh.build(miracl_zh.official(tmp_path))
+    importers.write_prompts(collections("nomiracl-zh").shared, tmp_path)
+    again, made = miracl_zh.build(miracl_zh.official(tmp_path)), world.made
     assert again.cases.equals(made.cases.drop_columns(["vector"]))
     rows = {row["chunk_id"]: row for row in again.chunks.to_pylist()}
     assert rows == {

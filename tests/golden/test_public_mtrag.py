@@ -8,24 +8,24 @@ from collections import Counter, defaultdict
 import polars as pl
 import pytest
 
-import public_suites
+import importers
 from ragcore.public import mtrag
 from ragcore.public.mtrag_files import DOMAINS
 
 
 @pytest.fixture(scope="module")
-def tables(shared_data):
-    return public_suites.read(shared_data / "mtrag")
+def tables(collections):
+    return collections("mtrag").shared
 
 
 @pytest.fixture(scope="module")
-def tasks(tables):
-    return mtrag.tasks(tables)
+def tasks(collections):
+    return collections("mtrag").made
 
 
 @pytest.fixture(scope="module")
-def rated(tables):
-    return mtrag.rated(tables)
+def rated(collections):
+    return collections("mtrag-rated").made
 
 
 def test_tasks__have_the_counts_of_the_collection(tasks):
@@ -73,11 +73,10 @@ def test_rated__evidence_is_what_the_retrieval_task_judges(tables, rated):
         assert {item["doc_id"] for item in row["evidence"]} == judged[row["case_id"]]
 
 
-def test_bm25__the_pool_is_no_corpus(tasks, tmp_path):
+def test_bm25__the_pool_is_no_corpus(collections):
     """Published: R@5 0.20 for last turns over whole corpora; here it says nothing of those."""
-    folder = public_suites.write(tmp_path / "suite", tasks)
-    run = public_suites.found(folder, tmp_path / "index", "en", k1=0.9, b=0.4)
-    assert public_suites.mean(run, folder, "R@5") > 0.6
+    world = collections("mtrag")
+    assert world.mean(world.found(), "R@5") > 0.6
 
 
 def said_of(row):
@@ -111,9 +110,7 @@ def test_official__gives_the_same_tasks(tables, tasks, tmp_path):
         text += "".join("\t".join(map(str, row)) + "\n" for row in own.iter_rows())
         (tmp_path / f"{domain}.tsv").write_text(text, encoding="utf-8")
     again = mtrag.build(mtrag.official(tmp_path))
-    assert again.cases.equals(tasks.cases)
-    assert again.chunks is not None
-    assert again.chunks.equals(tasks.chunks)
+    importers.same(again, tasks, notes=False)
     assert again.notes[:2] == tasks.notes[:2]
     assert again.notes[2].startswith("0 judgements of MTRAG's own turns")
 
@@ -147,9 +144,4 @@ def test_official__gives_the_same_rated_answers(tables, rated, tmp_path):
         ],
     }  # fmt: skip
     (tmp_path / mtrag.RATED).write_text(json.dumps(whole), encoding="utf-8")
-    again = mtrag.build(mtrag.official(tmp_path))
-    assert again.cases.equals(rated.cases)
-    assert again.chunks is not None
-    assert again.chunks.equals(rated.chunks)
-    assert again.runs == rated.runs
-    assert again.notes == rated.notes
+    importers.same(mtrag.build(mtrag.official(tmp_path)), rated)

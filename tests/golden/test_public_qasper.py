@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections import Counter
 from fractions import Fraction
 
@@ -17,34 +15,23 @@ import qasper as plain
 import ragcore
 import tables
 from ragcore.public import qasper
-from ragcore.suites import open_suite
 
 CONTEXT = "qasper.evidence_f1(of=context)"
 
 
 @pytest.fixture(scope="module")
-def made(shared_data):
-    return importers.built(shared_data, "qasper")
+def world(collections):
+    return collections("qasper")
 
 
 @pytest.fixture(scope="module")
-def suite(made, tmp_path_factory):
-    return importers.folder_of(made, tmp_path_factory.mktemp("qasper"))
+def made(world):
+    return world.made
 
 
 @pytest.fixture(scope="module")
-def index(made, tmp_path_factory):
-    return importers.index_of(made, tmp_path_factory.mktemp("index") / "i", "qasper")
-
-
-@pytest.fixture(scope="module")
-def qrels(shared_data):
-    frame = pl.read_parquet(shared_data / "qasper" / "qrels.parquet")
-    return frame.select("query_id", "doc_id", "relevance").to_arrow()
-
-
-def test_descriptor__is_whole(made):
-    importers.check("qasper", made)
+def qrels(world):
+    return world.shared["qrels"].select("query_id", "doc_id", "relevance").to_arrow()
 
 
 def test_counts__are_those_of_the_subset(made):
@@ -85,17 +72,17 @@ def test_items__lie_where_they_say(made):
 
 
 @pytest.mark.parametrize(("scope", "known"), [("pooled", 0.1649), ("per-paper", 0.4667)])
-def test_vectors__rank_as_they_are_known_to(scope, known, index, suite, qrels):
-    run = importers.found(index, suite, "qasper", "dense-exact", scope)
+def test_vectors__rank_as_they_are_known_to(scope, known, world, qrels):
+    run = world.found("dense-exact", scope)
     by_unit = ragcore.score(run, qrels=qrels, measures=["nDCG@10", "R@10"], topics="common")
     assert by_unit.mean("nDCG@10") == pytest.approx(known, abs=5e-5)
     assert len(by_unit.per_case("nDCG@10")) == 164
-    scores = importers.scored(run, suite, "qasper")
+    scores = world.scored(run)
     row = next(r for r in scores.rows() if r["measure"] == "nDCG@10")
     assert (row["n_ok"], row["n_na"]) == (164, 20)
     # Where no unit holds two quotes, items and units are one and the same.
     held = Counter()
-    for case in open_suite(suite).cases.to_pylist():
+    for case in world.made.cases.to_pylist():
         held[case["case_id"]] = sum(item["in_snapshot"] for item in case["evidence"])
     units = Counter(row["query_id"] for row in qrels.to_pylist())
     same = [name for name in units if held[name] == units[name]]
@@ -107,9 +94,9 @@ def test_vectors__rank_as_they_are_known_to(scope, known, index, suite, qrels):
             )
 
 
-def test_questions__stay_inside_their_paper(index, suite):
-    run = importers.found(index, suite, "qasper", "hybrid-exact", "per-paper")
-    paper = {c["case_id"]: c["doc_id"] for c in open_suite(suite).cases.to_pylist()}
+def test_questions__stay_inside_their_paper(world):
+    run = world.found("hybrid-exact", "per-paper")
+    paper = {c["case_id"]: c["doc_id"] for c in world.made.cases.to_pylist()}
     for row in run.to_pylist():
         assert {item["id"].rsplit(":", 2)[0] for item in row["ranked"]} == {paper[row["case_id"]]}
 
@@ -121,24 +108,23 @@ def f1(found, wanted):
     return Fraction(2 * len(set(found) & set(wanted)), len(found) + len(wanted))
 
 
-def test_evidence_f1__of_the_context_is_the_collections_arithmetic(index, suite, shared_data):
+def test_evidence_f1__of_the_context_is_the_collections_arithmetic(world):
     """By ids of units; and by texts, as the collection has it, where quotes are whole units."""
-    run = importers.found(index, suite, "qasper", "bm25", "per-paper")
-    scores = importers.scored(run, suite, "qasper")
-    texts = dict(pl.read_parquet(shared_data / "qasper" / "corpus.parquet")
-                 .select("doc_id", "text").iter_rows())  # fmt: skip
+    run = world.found("bm25", "per-paper")
+    scores = world.scored(run)
+    texts = dict(world.shared["corpus"].select("doc_id", "text").iter_rows())
     quotes, cut = {}, set()
-    rows = pl.read_parquet(shared_data / "qasper" / "evidence.parquet")
+    rows = world.shared["evidence"]
     for row in rows.filter(pl.col("kind") == "evidence").iter_rows(named=True):
         key = row["query_id"], row["annotation_id"]
         quotes.setdefault(key, []).append(row["quote"])
         if row["match"] == "substring":
             cut.add(row["query_id"])
-    answers = pl.read_parquet(shared_data / "qasper" / "answers.parquet")
+    answers = world.shared["answers"]
     told, labels = {}, {}
     for name, by in answers.select("query_id", "annotation_id").iter_rows():
         told.setdefault(name, []).append(quotes.get((name, by), []))
-    cases = open_suite(suite).cases.to_pylist()
+    cases = world.made.cases.to_pylist()
     for case in cases:
         labels[case["case_id"]] = [each["evidence"] for each in case["annotations"]]
     shown = {row["case_id"]: [i["id"] for i in row["context"]] for row in run.to_pylist()}
@@ -159,7 +145,7 @@ def test_evidence_f1__of_the_context_is_the_collections_arithmetic(index, suite,
     assert scores.mean(CONTEXT) == pytest.approx(float(total / 184))
 
 
-def test_ceiling__is_what_the_notes_say(made, suite):
+def test_ceiling__is_what_the_notes_say(world, made):
     """A context of one annotator's own units, the best of them."""
     units = set(made.chunks["chunk_id"].to_pylist())
     most, rows = {}, []
@@ -174,7 +160,7 @@ def test_ceiling__is_what_the_notes_say(made, suite):
         [("case_id", pa.string()), ("context", pa.list_(pa.struct([("id", pa.string())])))]
     )
     run = pa.Table.from_pylist(rows, schema=kind)
-    scores = ragcore.score(run, suite=suite, measures=[CONTEXT, "corpus.coverage"])
+    scores = ragcore.score(run, suite=world.suite, measures=[CONTEXT, "corpus.coverage"])
     known = float(sum(most.values()) / len(most))
     assert scores.mean(CONTEXT) == pytest.approx(known)
     assert f"qasper.evidence_f1 {known:.4f} at most" in " ".join(made.notes)
@@ -203,12 +189,8 @@ def test_labels__survive_other_chunks(made, shared_data, tmp_path):
 
 
 def archive(path, members):
-    with tarfile.open(path, "w:gz") as out:
-        for name, content in members.items():
-            raw = json.dumps(content).encode()
-            info = tarfile.TarInfo(name)
-            info.size = len(raw)
-            out.addfile(info, io.BytesIO(raw))
+    raw = {name: json.dumps(content).encode() for name, content in members.items()}
+    importers.write_tar(path, raw)
 
 
 def rebuilt(pinned, papers):
@@ -253,8 +235,8 @@ def rebuilt(pinned, papers):
     return out
 
 
-def test_official__gives_the_same_cases_for_the_papers_that_are_whole(made, shared_data, tmp_path):
-    pinned = importers.shared(shared_data, "qasper")
+def test_official__gives_the_same_cases_for_the_papers_that_are_whole(world, made, tmp_path):
+    pinned = world.shared
     papers = pinned["papers"].filter(pl.col("labels") == "complete")
     assert papers.height == 10
     train = rebuilt(pinned, papers)

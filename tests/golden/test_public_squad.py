@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 from collections import Counter, defaultdict
-from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
@@ -16,8 +14,6 @@ import pytest
 import importers
 import ragcore
 from ragcore import schema
-from ragcore.index.opened import Index
-from ragcore.public.imported import Imported
 
 NAMES = ("cmrc2018", "xquad", "covidqa")
 MEASURES = ["nDCG@10", "R@5", "RR@10", "Success@1"]
@@ -28,33 +24,27 @@ MOVED = {"covidqa": {"1689:2511", "2642:3797"}}
 the one that is nearest to the place given."""
 
 
-@dataclass(frozen=True)
-class World:
-    """A suite, as it is scored; and of what is shared beside its files a run and the qrels."""
-
-    name: str
-    made: Imported
-    suite: Path
-    index: Index
-    stored: pl.DataFrame
-    qrels: pl.DataFrame
-
-
 @pytest.fixture(scope="module", params=NAMES)
-def world(request, shared_data, tmp_path_factory):
-    name = request.param
-    made = importers.built(shared_data, name)
-    folder = tmp_path_factory.mktemp(name)
-    asked = pl.DataFrame({"query_id": [key_of(c) for c in made.cases.to_pylist()]})
-    ranked = pl.read_parquet(shared_data / name / "runs.parquet")
-    stored = ranked.filter(pl.col("system").is_in(("bm25", "bm25@article")))
-    qrels = pl.read_parquet(shared_data / name / "qrels.parquet")
-    return World(
-        name, made, importers.folder_of(made, folder / "suite"),
-        importers.index_of(made, folder / "index", name),
-        stored.join(asked, on="query_id", how="semi", maintain_order="left"),
-        qrels.join(asked, on="query_id", how="semi").select("query_id", "doc_id", "relevance"),
-    )  # fmt: skip
+def world(request, collections):
+    return collections(request.param)
+
+
+@pytest.fixture(scope="module")
+def stored(world):
+    """Of what is shared beside its files: a run over its own questions."""
+    ranked = world.shared["runs"].filter(pl.col("system").is_in(("bm25", "bm25@article")))
+    return ranked.join(asked(world), on="query_id", how="semi", maintain_order="left")
+
+
+@pytest.fixture(scope="module")
+def qrels(world):
+    """And the judgements of these questions."""
+    own = world.shared["qrels"].join(asked(world), on="query_id", how="semi")
+    return own.select("query_id", "doc_id", "relevance")
+
+
+def asked(world):
+    return pl.DataFrame({"query_id": [key_of(c) for c in world.made.cases.to_pylist()]})
 
 
 def key_of(case):
@@ -62,27 +52,25 @@ def key_of(case):
     return case.get("query_id", case["case_id"])
 
 
-def by_qrels(world):
+@pytest.fixture(scope="module")
+def by_qrels(stored, qrels):
     """Scores of the stored run under the qrels, in its own order."""
-    run = world.stored.select(
-        "query_id", "doc_id", (-pl.col("rank").cast(pl.Float64)).alias("score")
-    )
-    return ragcore.score(run.to_arrow(), qrels=world.qrels.to_arrow(), measures=MEASURES)
+    run = stored.select("query_id", "doc_id", (-pl.col("rank").cast(pl.Float64)).alias("score"))
+    return ragcore.score(run.to_arrow(), qrels=qrels.to_arrow(), measures=MEASURES)
 
 
-def test_descriptors__are_whole(world):
-    importers.check(world.name, world.made)
+def test_counts__are_those_of_the_collections(world):
     cases = world.made.cases.to_pylist()
     counts = {"cmrc2018": (4221, 1104), "xquad": (2380, 480), "covidqa": (1380, 5269)}
     assert (len(cases), world.made.chunks.num_rows) == counts[world.name]
     assert len({(c["case_id"], c["lang"]) for c in cases}) == len(cases)
 
 
-def test_labels__are_the_qrels_of_the_collection(world):
+def test_labels__are_the_qrels_of_the_collection(world, qrels):
     """Each item lies in the units that the qrels name, and its quote at its place."""
     moved = MOVED.get(world.name, set())
     judged, chunks = defaultdict(set), defaultdict(list)
-    for query, document, grade in world.qrels.iter_rows():
+    for query, document, grade in qrels.iter_rows():
         assert grade == 1
         judged[query].add(document)
     for chunk in world.made.chunks.to_pylist():
@@ -99,11 +87,9 @@ def test_labels__are_the_qrels_of_the_collection(world):
         assert (judged[key_of(case)] == found) == (key_of(case) not in moved)
 
 
-def test_stored_run__scores_as_under_the_qrels(world):
+def test_stored_run__scores_as_under_the_qrels(world, stored, by_qrels):
     """Evidence by place and quote gives what ids give, case by case."""
-    ranked = (
-        world.stored.sort("rank").group_by("query_id").agg(pl.struct(id="doc_id", score="score"))
-    )
+    ranked = stored.sort("rank").group_by("query_id").agg(pl.struct(id="doc_id", score="score"))
     lists = dict(ranked.iter_rows())
     cases = world.made.cases.to_pylist()
     run = pa.table({
@@ -113,12 +99,11 @@ def test_stored_run__scores_as_under_the_qrels(world):
         ),
     })  # fmt: skip
     ours = ragcore.score(run, suite=world.suite, measures=MEASURES)
-    theirs = by_qrels(world)
     keys = defaultdict(list)
     for case in cases:
         keys[case["case_id"]].append(key_of(case))
     for name in ("nDCG@10", "RR@10"):
-        own, other = ours.per_case(name), theirs.per_case(name)
+        own, other = ours.per_case(name), by_qrels.per_case(name)
         apart = {
             case for case, both in keys.items()
             if abs(own[case] - sum(other[q] for q in both) / len(both)) > 1e-12
@@ -126,7 +111,7 @@ def test_stored_run__scores_as_under_the_qrels(world):
         assert apart <= MOVED.get(world.name, set())
 
 
-def test_bm25__finds_about_what_another_one_found(world, tmp_path):
+def test_bm25__finds_about_what_another_one_found(world, by_qrels, tmp_path):
     """The stored run: k1 0.9, b 0.4, other tokens; of COVID-QA with the statistics of an article.
 
     Of XQuAD it knows one language at a time, so that each is searched alone here.
@@ -142,23 +127,23 @@ def test_bm25__finds_about_what_another_one_found(world, tmp_path):
             parts.append(ragcore.search(index, cases, **how).table)
     else:
         filters = ["doc_id"] if world.name == "covidqa" else []
-        parts.append(ragcore.search(world.index, world.suite, filters=filters, **how).table)
+        parts.append(ragcore.search(world.index(), world.suite, filters=filters, **how).table)
     run = pa.concat_tables([part.select(["case_id", "lang", "ranked"]) for part in parts])
-    ours, theirs = ragcore.score(run, suite=world.suite, measures=MEASURES), by_qrels(world)
+    ours = ragcore.score(run, suite=world.suite, measures=MEASURES)
     for measure in MEASURES:
-        assert ours.mean(measure) == pytest.approx(theirs.mean(measure), abs=apart)
+        assert ours.mean(measure) == pytest.approx(by_qrels.mean(measure), abs=apart)
 
 
 def test_scopes__keep_to_their_part(world):
-    for scope in importers.descriptor(world.name).get("scope", ()):
-        run = importers.found(world.index, world.suite, world.name, "bm25", scope["name"])
+    for scope in world.entry.scopes:
+        run = world.found("bm25", scope.name)
         parts = {c["chunk_id"]: c for c in world.made.chunks.to_pylist()}
         asked = world.made.cases.to_pylist()
         for row, case in zip(run.to_pylist(), asked, strict=True):
-            for column in scope["filters"]:
+            for column in scope.filters:
                 own = {parts[item["id"]][column] for item in row["ranked"]}
                 assert own <= {case[column]}
-        scores = importers.scored(run, world.suite, world.name)
+        scores = world.scored(run)
         assert all(0.4 < scores.mean(name) <= 1.0 for name in scores.measures)
         assert scores.audits[0].counts.get("evidence items stale", 0) == 0
 
@@ -199,8 +184,8 @@ def squad_form(corpus, queries, answers, document, question):
     return articles
 
 
-def test_official__files_give_the_same_suite(world, shared_data, tmp_path):
-    tables = importers.shared(shared_data, world.name)
+def test_official__files_give_the_same_suite(world, tmp_path):
+    tables = world.shared
 
     def write(name, articles, keyed):
         data = {}
@@ -237,6 +222,4 @@ def test_official__files_give_the_same_suite(world, shared_data, tmp_path):
             )  # fmt: skip
             write(name, made, lambda row: row["doc_id"])
     module = importlib.import_module(f"ragcore.public.{world.name}")
-    again = module.build(module.official(tmp_path))
-    assert again.chunks.equals(world.made.chunks)
-    assert again.cases.equals(world.made.cases)
+    importers.same(module.build(module.official(tmp_path)), world.made, notes=False)

@@ -8,11 +8,11 @@ from collections import Counter
 from fractions import Fraction
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import published
 import ragcore
+from ragcore.public.columns import flat_run
 
 
 def cells(scores, name, run=None):
@@ -28,17 +28,18 @@ def cells(scores, name, run=None):
 
 
 @pytest.fixture(scope="module")
-def nomiracl(shared_data, tmp_path_factory):
-    return published.nomiracl(shared_data, tmp_path_factory.mktemp("nomiracl"))
+def nomiracl(collections):
+    return collections("nomiracl-zh")
 
 
-def test_nomiracl__answers_are_read_as_the_collection_reads_them(nomiracl, shared_data):
-    verdicts = pl.read_parquet(shared_data / "nomiracl_zh" / "responses.parquet")
+def test_nomiracl__answers_are_read_as_the_collection_reads_them(nomiracl):
+    verdicts = nomiracl.shared["responses"]
     words = {"answer_present": "answer", "i_dont_know": "abstain"}
     for (system,), own in verdicts.group_by("system"):
         expected = {q: words.get(v) for q, v in own.select("query_id", "verdict").iter_rows()}
         found = {
-            row["case_id"]: row["proposed"]["state"] for row in nomiracl[1][system].to_pylist()
+            row["case_id"]: row["proposed"]["state"]
+            for row in nomiracl.made.runs[system].to_pylist()
         }
         assert found == expected
 
@@ -46,14 +47,13 @@ def test_nomiracl__answers_are_read_as_the_collection_reads_them(nomiracl, share
 # --- CLAPNQ: half of the questions have no answer
 
 
-def test_clapnq__unanswerable_cases_have_nothing_to_retrieve(shared_data, tmp_path):
-    suite, runs = published.clapnq(shared_data, tmp_path)
-    gold = dict(pl.read_parquet(shared_data / "clapnq" / "qrels.parquet")
-                .select("query_id", "doc_id").iter_rows())  # fmt: skip
-    for name, run in runs.items():
-        scores = ragcore.score(run, suite=suite, measures=["retrieval.coverage", "R@5"])
-        found = sum(gold[row["case_id"]] in {item["id"] for item in row["ranked"]}
-                    for row in run.to_pylist() if row["case_id"] in gold)  # fmt: skip
+def test_clapnq__unanswerable_cases_have_nothing_to_retrieve(collections):
+    world = collections("clapnq")
+    for (name,), own in world.shared["runs"].group_by("system"):
+        scores = ragcore.score(
+            flat_run(own), suite=world.suite, measures=["retrieval.coverage", "R@5"]
+        )
+        found = own.join(world.shared["qrels"], on=["query_id", "doc_id"]).height
         assert cells(scores, "retrieval.coverage") == (found, 300, {"ok": 300, "na": 300}), name
         assert cells(scores, "R@5")[2] == {"ok": 300, "na": 300}, name
 
@@ -61,11 +61,11 @@ def test_clapnq__unanswerable_cases_have_nothing_to_retrieve(shared_data, tmp_pa
 # --- MTRAG: 159 turns of conversations, three systems
 
 
-def test_mtrag__answerability_by_class_and_turn(shared_data, tmp_path):
-    suite, runs = published.mtrag(shared_data, tmp_path)
+def test_mtrag__answerability_by_class_and_turn(collections):
+    world = collections("mtrag-rated")
     wrong = {"gpt-4o": 4, "llama-3.1-405b-instruct": 5, "reference": 2}
-    for name, run in runs.items():
-        scores = ragcore.score(run, suite=suite, measures=["abstention.correct"])
+    for name, run in world.made.runs.items():
+        scores = ragcore.score(run, suite=world.suite, measures=["abstention.correct"])
         assert cells(scores, "abstention.correct") == (
             7 - wrong[name], 7, {"ok": 7, "na": 150, "missing": 2},
         )  # fmt: skip
@@ -87,9 +87,9 @@ def f1(found, wanted):
     return Fraction(2 * both, len(found) + len(wanted)) if both else Fraction(0)
 
 
-def test_qasper__answer_and_evidence_f1_are_the_collections_own(shared_data, tmp_path):
-    suite = published.qasper(shared_data, tmp_path)
-    cases = pa.ipc.open_file(str(suite / "cases.arrow")).read_all().to_pylist()
+def test_qasper__answer_and_evidence_f1_are_the_collections_own(collections):
+    world = collections("qasper")
+    cases = world.made.cases.to_pylist()
     rows, answers, evidence, empty = [], {}, {}, 0
     for i, case in enumerate(cases[:-1]):  # the last has no prediction
         labels = case["annotations"]
@@ -107,7 +107,7 @@ def test_qasper__answer_and_evidence_f1_are_the_collections_own(shared_data, tmp
         empty += not own and not all(e["evidence"] for e in labels)
     names = ["qasper.answer_f1", "qasper.evidence_f1", "qasper.evidence_f1(text_only=True)"]
     scores = ragcore.score(
-        published.run(rows, "proposed", "citations"), suite=suite, measures=names
+        published.run(rows, "proposed", "citations"), suite=world.suite, measures=names
     )
     for name, expected in zip(names, (answers, evidence), strict=False):
         for case, value in expected.items():
@@ -121,7 +121,7 @@ def test_qasper__answer_and_evidence_f1_are_the_collections_own(shared_data, tmp
 
 
 def test_nomiracl__errs_and_hallucinates_as_published(nomiracl):
-    suite, runs = nomiracl
+    suite, runs = nomiracl.suite, nomiracl.made.runs
     names = ["nomiracl.error", "nomiracl.hallucination", "nomiracl.invalid"]
     scores = ragcore.score(list(runs.values()), names=list(runs), suite=suite, measures=names)
     published_ = {"gpt-4-azure": (11, 109, 0), "gpt-3.5-turbo-azure": (11, 141, 0)}
@@ -169,9 +169,10 @@ def test_expertqa__claims_by_the_experts_labels(shared_data, tmp_path):
 # --- SciFact: what the abstracts say of 300 claims
 
 
-def test_scifact__recall_of_the_context_counts_supporting_abstracts(shared_data, tmp_path):
-    suite, run, given = published.scifact(shared_data, tmp_path)
-    labels = pl.read_parquet(shared_data / "scifact" / "claims.parquet")
+def test_scifact__recall_of_the_context_counts_supporting_abstracts(collections, tmp_path):
+    world = collections("scifact")
+    suite, run, given = published.scifact(world, tmp_path)
+    labels = world.shared["claims"]
     pairs = {kind: set(labels.filter(pl.col("label") == kind).select("query_id", "doc_id").rows())
              for kind in ("SUPPORT", "CONTRADICT")}  # fmt: skip
     shown = {row["case_id"]: [item["id"] for item in row["context"]] for row in run.to_pylist()}

@@ -84,27 +84,10 @@ def test_build__an_invalid_answer_is_an_error_and_counted(given):
     assert suite.runs["b"].num_rows == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "told"),
-    [
-        ("candidates", {"doc_id": "zh:9"}, "unknown passage 'zh:9'"),
-        ("candidates", {"query_id": "zh:9"}, "unknown question 'zh:9'"),
-        ("responses", {"query_id": "zh:9"}, "unknown question 'zh:9'"),
-        ("queries", {"query_id": "zh:r:1#0"}, "question 'zh:r:1#0' twice"),
-        ("responses", {"system": "a"}, "responses of a: question 'zh:r:1#0' twice"),
-    ],
-)
-def test_build__names_what_does_not_belong(given, name, change, told):
-    rows = given[name].with_columns(**{key: pl.lit(value) for key, value in change.items()})
-    with pytest.raises(InputError, match=told):
-        importer.build({**given, name: rows})
-
-
-def test_build__names_a_table_or_column_that_is_missing(given):
-    with pytest.raises(InputError, match="a table corpus"):
-        importer.build({name: rows for name, rows in given.items() if name != "corpus"})
-    with pytest.raises(InputError, match="a column answerable"):
-        importer.build({**given, "queries": given["queries"].drop("answerable")})
+def test_build__names_a_system_that_answers_twice(given):
+    rows = given["responses"].with_columns(system=pl.lit("a"))
+    with pytest.raises(InputError, match="responses of a row 2: query_id 'zh:r:1#0' again"):
+        importer.build({**given, "responses": rows})
 
 
 @pytest.mark.parametrize(
