@@ -165,10 +165,9 @@ class Materials:
     def _built(self, name: str, chunks: Chunks, options: Options, *parts: Any) -> Index:
         key = digest("index", options.analyzer.spec(), repr(replace(options, analyzer=Analyzer())),
                      *parts)  # fmt: skip
-        path = self.state.path("index", name, key)
-        if not self.state.kept("index", path / "manifest.json"):
-            build(chunks, path, options, self.progress)
-        return open_index(path)
+        return open_index(self.state.directory(
+            "index", name, key, lambda part: _built_at(part, chunks, options, self.progress)
+        ))  # fmt: skip
 
     # --- other chunkings
 
@@ -219,6 +218,10 @@ class Materials:
                 f"embed: {own.name} has not made the column {VECTOR} of the suite's chunks (cosine "
                 f"{near:.3f})", "merged chunks must be embedded by the model of the others",
             )  # fmt: skip
+
+
+def _built_at(part: Path, chunks: Chunks, options: Options, progress: Progress) -> None:
+    build(chunks, part, options, progress)
 
 
 def _write_suite(part: Path, base: Path, chunks: pa.Table) -> None:

@@ -116,11 +116,22 @@ class Recording:
     def label(self, setup: Setup) -> str:
         """How a replay has to be called."""
         depth = max(self.depth[channel] for channel in setup.channels)
-        if DENSE in setup.channels:
-            own = self.manifest.get("ann")
-            ef = own.get("ef_search") if isinstance(own, dict) else None
-            return f"prefix-of-depth-{self.depth[DENSE]}, ef={'unknown' if ef is None else ef}"
-        return f"replayed from depth {depth}"
+        if DENSE not in setup.channels:
+            return f"replayed from depth {depth}"
+        depth = self.depth[DENSE]
+        own = self.manifest.get("ann")
+        own = own if isinstance(own, dict) else {}
+        ef, n_exact = own.get("ef_search"), own.get("n_exact")
+        said = "unknown" if ef is None else str(ef)
+        if type(ef) is int and (least := self._least_ef(depth)) > ef:
+            said = f"{least} ({ef} asked for)"
+        exact = f", {n_exact} of {own.get('n')} by brute force" if n_exact else ""
+        return f"prefix-of-depth-{depth}, ef={said}{exact}"
+
+    def _least_ef(self, depth: int) -> int:
+        """What ef is in effect at least: as many as HNSW is asked for, four times that if masked."""
+        masked = self.manifest.get("filters") and self.manifest.get("filter_when") != "after"
+        return 4 * depth if masked else depth
 
 
 def read_recording(table: pa.Table, where: str, pool: Pool, questions: Questions) -> Recording:
@@ -154,6 +165,8 @@ def read_recording(table: pa.Table, where: str, pool: Pool, questions: Questions
         for name in keys_of(table["stages"])
         if name in (*CHANNELS, RERANKED_STAGE)
     }
+    for name, ranked in lists.items():
+        _check_lists(ranked, name, where, questions, rows)
     if not any(name in lists for name in CHANNELS):
         raise InputError(where, "no recorded channel", f"a stage {', '.join(CHANNELS)}")
     timings: dict[str, F64] = {}
@@ -210,6 +223,27 @@ def _ranked(lists: Any, name: str, where: str, pool: Pool) -> Ranked:
     return out
 
 
+def _check_lists(
+    ranked: Ranked, name: str, where: str, questions: Questions, at: I64
+) -> None:
+    """Refuse lists that cannot be cut and fused: a chunk twice, scores that rise."""
+    for i, (rows, scores) in enumerate(zip(ranked.rows, ranked.scores, strict=True)):
+        if rows is None:
+            continue
+        found = ""
+        if np.unique(rows).size < rows.size:
+            found = "a chunk twice"
+        elif name != RERANKED_STAGE and (np.diff(scores) > 0).any():
+            found = "scores that rise from rank to rank"
+        if found:
+            raise InputError(
+                where, f"{found} in stage {name} of case {questions.case_ids[i]!r}",
+                "each chunk once, best first; of scores the greater is the better",
+                "replays cut these lists, compare their scores with thresholds, and fuse them",
+                row=int(at[i]) + 1,
+            )  # fmt: skip
+
+
 def _depth(manifest: dict[str, Any], channel: str, ranked: Ranked) -> int:
     """How deep a channel was asked for: as the run says, else its longest list."""
     said = manifest.get("candidate_k")
@@ -236,15 +270,25 @@ def of_splits(questions: Questions, splits: tuple[str, ...]) -> I64:
     return np.array([row for row, one in enumerate(given) if one in splits], np.int64)
 
 
-def read_run(path: Path) -> pa.Table:
+def read_run(path: Path, ours: bool = False) -> pa.Table:
     """A recorded run from its file.
+
+    Parameters
+    ----------
+    ours : whether the sweep made it itself, and can make it again.
 
     Raises
     ------
     InputError
         If it is no case batch.
     """
-    return arrow.read_checked(path, "a recorded run", "as `ragcore search` writes it")
+    try:
+        return arrow.read_checked(path, "a recorded run", "as `ragcore search` writes it")
+    except InputError as error:
+        if not ours:
+            raise
+        again = "delete it: it is made again"
+        raise InputError(path, error.found, error.wanted, again) from None
 
 
 def recorded_facts(path: Path) -> tuple[set[str], str]:

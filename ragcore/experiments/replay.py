@@ -49,6 +49,8 @@ def replay(recording: Recording, setup: Setup) -> Replayed:
     for channel in setup.channels:
         found[channel] = _head(recording.lists[channel], setup.candidate_k)
         _threshold(found[channel], setup.threshold(channel))
+        if len(setup.channels) > 1:
+            _known(found[channel])
         gone |= np.array([rows is None for rows in found[channel].rows], np.bool_)
     final = found[setup.channels[0]]
     if len(setup.channels) > 1:
@@ -93,17 +95,21 @@ def _head(ranked: Ranked, k: int) -> Ranked:
 
 
 def _threshold(ranked: Ranked, t: float | None) -> None:
-    """Drop what scores below a threshold; a list with a score that is not known is not known."""
+    """Drop what scores below a threshold."""
     if t is None:
         return
+    _known(ranked)
     for i, (rows, scores) in enumerate(zip(ranked.rows, ranked.scores, strict=True)):
-        if rows is None:
-            continue
-        if np.isnan(scores).any():
-            ranked.rows[i] = None
-            continue
-        kept = scores >= t
-        ranked.rows[i], ranked.scores[i] = rows[kept], scores[kept]
+        if rows is not None:
+            kept = scores >= t
+            ranked.rows[i], ranked.scores[i] = rows[kept], scores[kept]
+
+
+def _known(ranked: Ranked) -> None:
+    """A list with a score that was not recorded is not known to a threshold, nor to fusion."""
+    for i, (rows, scores) in enumerate(zip(ranked.rows, ranked.scores, strict=True)):
+        if rows is not None and np.isnan(scores).any():
+            ranked.rows[i], ranked.scores[i] = None, np.empty(0)
 
 
 def _filled(ranked: Ranked) -> Ranked:
@@ -138,8 +144,10 @@ def _reranked(recording: Recording, plain: Ranked, k: int) -> Ranked:
 def _stages(recording: Recording, setup: Setup) -> dict[str, F64]:
     """Timings of what a setup runs, as they were taken at the depth of the recording.
 
-    Empty where one of them was not timed.
+    Empty where one of them was not timed, or only a batch was: a share of that is no latency.
     """
+    if recording.manifest.get("timing", "each") != "each":
+        return {}
     wanted: dict[str, F64 | None] = {}
     for part, needed in zip(PARTS, (setup.channels != (BM25,), BM25 in setup.channels),
                             strict=True):  # fmt: skip

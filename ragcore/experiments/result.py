@@ -179,6 +179,4 @@ def _cells(name: str, row: dict[str, Any]) -> list[dict[str, Any]]:
 
 def timed(row: dict[str, Any]) -> str | None:
     """At which depth the stages of a row were timed; None where they were not."""
-    if not row.get("timed"):
-        return None
-    return f"at depth {row['depth']}"
+    return row.get("timed") or None

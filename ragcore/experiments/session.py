@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ragcore.errors import InputError
 from ragcore.experiments import recording as recordings
-from ragcore.experiments import wide
+from ragcore.experiments import remarks, wide
 from ragcore.experiments.config import TUNING, Config
 from ragcore.experiments.judge import Judge, cost
 from ragcore.experiments.manifest import adopted, manifest_of, otherwise
@@ -29,7 +29,6 @@ from ragcore.questions import Questions, read_questions
 from ragcore.report.table import whole_file, write_arrow
 from ragcore.scores import Scores
 from ragcore.search_settings import BM25, DENSE
-
 
 @dataclass
 class Kept:
@@ -70,7 +69,7 @@ class Session:
         self.reranker: Reranker | None = load_reranker(config.reranker) if config.reranker else None
         self._kept: dict[Signature | None, Kept] = {}
         self._whole: Kept | None = None
-        self._scores: dict[str, Scores] = {}
+        self._scores: dict[str, tuple[Scores, dict[str, Any]]] = {}
         own = self.materials.of("")
         if config.run is not None:
             recorded = self._recorded().recording
@@ -145,7 +144,18 @@ class Session:
                 recordings.read_run(path), str(path), self.materials.of("").pool,
                 recordings.subset(self.questions, rows),
             )  # fmt: skip
-            self._kept[None] = Kept(found, file_digest(path))
+            key = digest(
+                "recorded", file_digest(path), self.splits, self.materials.suite_digest,
+            )  # fmt: skip
+            for split in self.splits:
+                if not recordings.of_splits(found.questions, (split,)).size:
+                    raise InputError(
+                        path, f"no case of the split {split!r}",
+                        "recorded cases of every split that the sweep looks at",
+                        "record them, too, or leave [sweep.threshold] out"
+                        if split != self.config.split else "record them, or name another split",
+                    )  # fmt: skip
+            self._kept[None] = Kept(found, key)
         return self._kept[None]
 
     def _searched(self, own: Signature, need: Need) -> Kept:
@@ -167,7 +177,7 @@ class Session:
             )  # fmt: skip
             _write(path, table)
         found = recordings.read_recording(
-            recordings.read_run(path), str(path), material.pool, asked
+            recordings.read_run(path, ours=True), str(path), material.pool, asked
         )
         self.notes += found.manifest.get("notes", [])
         return self._reranked(Kept(found, key), need.setups)
@@ -184,7 +194,7 @@ class Session:
             scores, spent = wide.rerank(kept.recording, wanted, self.reranker, self.progress)
             _write(path, wide.extended(kept.recording, scores, spent, self.reranker.name))
         found = recordings.read_recording(
-            recordings.read_run(path), str(path), kept.recording.pool,
+            recordings.read_run(path, ours=True), str(path), kept.recording.pool,
             kept.recording.questions,
         )  # fmt: skip
         return Kept(found, key)
@@ -216,14 +226,8 @@ class Session:
             "depth": max(part.depth[c] for c in setup.channels), "n_questions": len(part.questions),
             "n_missing": found.n_missing, "n_no_result": sum(len(rows) == 0 for rows in ready),
             "index_bytes": material.pool.bytes_for(setup.channels),
-            "timed": bool(found.stages),
-            "notes": [
-                *material.notes,
-                *(f"the threshold on {name} does not apply: {setup.strategy} does not search it"
-                  for name in setup.unused()),
-                *(["narrow fusion: channels give no more rows than the context takes"]
-                  if len(setup.channels) > 1 and setup.candidate_k <= setup.context_k else []),
-            ],
+            "timed": remarks.times_of(part, setup, found),
+            "notes": [*material.notes, *remarks.of_run(setup)],
         }  # fmt: skip
         return table, facts
 
@@ -235,15 +239,15 @@ class Session:
 
     def scores(self, setup: Setup, name: str, row: Row | None) -> tuple[Scores, dict[str, Any]]:
         """The scores of a setup, and what it costs; worked out once."""
-        table, facts = self.run(setup, name, row)
         known = f"{name} {setup!r}"
-        if known not in self._scores:
-            suite = self.materials.of(setup.chunking).suite
-            self._scores[known] = self.judge.scored(table, suite, name)
-        found = self._scores[known]
-        if row is not None:
-            del self._scores[known]  # only what others are compared with is met again
-        return found, facts | cost(table, found)
+        if known in self._scores:
+            return self._scores[known]
+        table, facts = self.run(setup, name, row)
+        found = self.judge.scored(table, self.materials.of(setup.chunking).suite, name)
+        out = found, facts | cost(table, found)
+        if row is None:  # only what others are compared with is met again
+            self._scores[known] = out
+        return out
 
     def baseline(self) -> dict[str, Any]:
         """Production's own values on the reported split."""
@@ -294,18 +298,26 @@ class Session:
     def _compared(self, row: Row) -> dict[str, Any]:
         before, _ = self.scores(row.before, row.anchor, None)
         after, facts = self.scores(row.setup, row.name, row)
-        found = self.judge.compared(before, after, self.config.plans[row.experiment])
-        old, new = found.contrasts[0].latency
+        plan = self.config.plans[row.experiment]
+        # Stages of one recording, timed once: what they took says nothing about the row.
         same = self.kept(row.before).key == self.kept(row.setup).key
+        alike = same and row.before.strategy == row.setup.strategy
+        found = self.judge.compared(before, after, plan, timed=not alike)
+        old, new = found.contrasts[0].latency
+        told = self.judge.row(row, found)
+        if alike and facts["timed"]:
+            told["reasons"].append(f"p95 not told apart: both as timed {facts['timed']}")
+        facts["notes"] = [*facts["notes"], *remarks.of_row(row, plan)]
         return {
-            "state": "evaluated", "reason": "", **facts, **self.judge.row(row, found),
-            "before_p95_us": None if np.isnan(old) else old, "same_recording": same,
+            "state": "evaluated", "reason": "", **facts, **told, "same_recording": same,
+            "before_p95_us": None if np.isnan(old) else old,
             "p95_ratio": new / old if old > 0 and not np.isnan(new) else None,
         }  # fmt: skip
 
     def _judged(self, experiment: str) -> tuple[Any, ...]:
         """What a judgement depends on besides runs."""
-        return (repr(self.config.plans[experiment]), self.judge.measures, self.config.by,
+        plan = replace(self.config.plans[experiment], source="")  # wherever the file lies
+        return (repr(plan), self.judge.measures, self.config.by,
                 self.config.split, self.materials.suite_digest)  # fmt: skip
 
 

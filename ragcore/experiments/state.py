@@ -21,7 +21,7 @@ from ragcore.provenance import engine_version
 from ragcore.report.table import whole_file
 from ragcore.suites import Suite
 
-FORMAT = 1
+FORMAT = 2
 """Of what is kept; raised when a step would give something else."""
 
 
@@ -69,7 +69,10 @@ class State:
     def path(self, kind: str, name: str, key: str, suffix: str = "") -> Path:
         """Where a step is kept; its folder is made."""
         folder = self.folder / kind
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(folder, str(error.strerror or error), "a folder for state") from None
         return folder / f"{slug(name)}-{key}{suffix}"
 
     def kept(self, kind: str, path: Path) -> bool:
@@ -96,13 +99,23 @@ class State:
         path = self.path(kind, name, key)
         if self.kept(kind, path):
             return path
-        part = Path(tempfile.mkdtemp(".part", ".", path.parent))
+        part = None
         try:
+            part = Path(tempfile.mkdtemp(".part", ".", path.parent))
+            mask = os.umask(0)
+            os.umask(mask)
+            part.chmod(0o777 & ~mask)
             make(part)
             os.replace(part, path)  # noqa: PTH105
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
+        except OSError as error:
+            if not path.is_dir():  # else another sweep was quicker: both mean the same
+                reason = error.strerror or str(error)
+                raise InputError(
+                    path, f"cannot be written: {reason}", "a folder with room and permission"
+                ) from None
+        finally:
+            if part is not None:
+                shutil.rmtree(part, ignore_errors=True)
         return path
 
 

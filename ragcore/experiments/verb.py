@@ -111,6 +111,6 @@ def _types(cases: Any, split: str) -> dict[str, int]:
         strict=True,
     ):  # fmt: skip
         if own == split:
-            for one in (types or []) if isinstance(types, list) else [types]:
-                found.setdefault(str(one), set()).add(case)
+            for one in (types or [None]) if isinstance(types, list) else [types]:
+                found.setdefault("(none)" if one is None else str(one), set()).add(case)
     return {name: len(members) for name, members in sorted(found.items())}

@@ -153,8 +153,7 @@ def record(
         vectors, spent = vectors_of_questions(index, questions, embed, clock)
         if spent:
             stages["embed"] = np.full(n, spent / 1000 / max(n, 1))
-    for done, channel in enumerate(need.channels):
-        progress("searching", done, len(need.channels))
+    for channel in need.channels:
         if channel == BM25:
             with_bm25 = next(s for s in need.setups if BM25 in s.channels)
             made: Any = lexical_of(index, questions, with_bm25.settings())
@@ -163,15 +162,17 @@ def record(
         elif channel == DENSE:
             ef = next(s.ef for s in need.setups if DENSE in s.channels)
             made = Approximate(index, vectors, ef)
-            manifest["ann"] = {"ef_search": ef}
         else:
             made = Exact(index, vectors)
         if n:  # whatever loads or compiles is no part of a latency
             made.search(0, 1, need.depth, eligibility.mask(0), 1)
+            made.n_completed = 0
         found[channel] = ways.run(
             made, need.depth, eligibility, n, after=settings.filter_when == "after",
-            together=False, threads=1, clock=clock,
+            together=False, threads=1, clock=clock, progress=progress,
         )  # fmt: skip
+        if channel == DENSE:
+            manifest["ann"] = {"ef_search": made.ef, "n_exact": made.n_completed, "n": n}
         stages[channel] = found[channel].duration_us
     final = found[need.channels[0]]
     for base in need.fused:

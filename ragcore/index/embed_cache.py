@@ -97,6 +97,13 @@ class VectorCache:
         """Add one block, `vectors` being (len(keys), dim)."""
         if vectors.shape != (len(keys), self.dim):
             raise ValueError(f"{vectors.shape} vectors for {len(keys)} keys of {self.dim} numbers")
+        try:
+            self._append(keys, vectors)
+        except OSError as error:
+            reason = f"cannot be written: {error.strerror or error}"
+            raise InputError(self.folder, reason, "a folder with room and permission") from None
+
+    def _append(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         stream = self._stream or self._begin()
         head = _HEAD.pack(_MAGIC, len(keys), self.dim)
         body = b"".join(keys) + np.ascontiguousarray(vectors, "<f4").tobytes()

@@ -146,7 +146,7 @@ def _costs(row: dict[str, Any]) -> list[str]:
     return [
         "missing" if p50 is None else f"{p50 / 1000:.3f}",
         "missing" if p95 is None else f"{p95 / 1000:.3f}",
-        f"at depth {row['depth']}" if row.get("timed") else "",
+        row.get("timed") or "",
         "missing" if size is None else f"{size:,}",
         "missing" if tokens is None else f"{tokens:.1f}",
     ]
