@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ragcore.compare import check_deciding
 from ragcore.errors import InputError, UsageError
 from ragcore.experiments.chunking import Cut, read_cut
 from ragcore.experiments.plans import read_plans
@@ -24,6 +25,7 @@ from ragcore.experiments.setups import (
     read_strategy,
     read_threshold,
 )
+from ragcore.gates import gates_of
 from ragcore.measures import registry
 from ragcore.plan import Plan
 from ragcore.suites import Suite, find_suite, open_suite
@@ -172,6 +174,9 @@ def _read(where: str, folder: Path, given: dict[str, Any], default: str) -> Conf
 def _check(made: Config) -> None:
     """Refuse what could not be done, before it is begun."""
     registry.parse(made.measures)
+    for plan in made.plans.values():
+        check_deciding(plan, registry.parse(plan.registered))
+        gates_of(plan, ())
     if made.reranker:
         load_reranker(made.reranker)
     cases = made.suite.cases

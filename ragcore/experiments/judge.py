@@ -16,12 +16,11 @@ from ragcore.conflicts import sign_conflicts
 from ragcore.experiments.config import Config
 from ragcore.experiments.rows import Row
 from ragcore.gates import gates_of, slices_for
-from ragcore.plan import Plan
+from ragcore.plan import TOKENS, Plan
 from ragcore.score import score
 from ragcore.scores import Scores
 from ragcore.summary import WHOLE
 
-TOKENS = "context.tokens"
 MEASURES = ("R@5", "R@1", "nDCG@10", "RR", "context.coverage")
 """What is scored where neither the sweep nor its suite says."""
 _CELL = (

@@ -129,7 +129,7 @@ class Recording:
         return f"prefix-of-depth-{depth}, ef={said}{exact}"
 
     def _least_ef(self, depth: int) -> int:
-        """What ef is in effect at least: as many as HNSW is asked for, four times that if masked."""
+        """What ef is in effect: no less than HNSW is asked for, four times as many if masked."""
         masked = self.manifest.get("filters") and self.manifest.get("filter_when") != "after"
         return 4 * depth if masked else depth
 

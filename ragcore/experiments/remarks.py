@@ -1,4 +1,4 @@
-"""What must be said beside a row of a sweep: settings that nothing reads, cuts, times that tell little."""
+"""What must be said beside a row of a sweep: idle settings, short lists, how it was timed."""
 
 from __future__ import annotations
 
@@ -61,6 +61,16 @@ def times_of(part: Recording, setup: Setup, found: Replayed) -> str:
         return said
     n = len(part.questions)
     return f"{said}, reranker over {scored / n:.1f} candidates of which this row has {own / n:.1f}"
+
+
+def of_times(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """That two rows were timed one after the other, so that the machine has its share in it."""
+    if before["p50_us"] is None or after["p50_us"] is None:
+        return []
+    return [
+        f"the two were timed in passes of their own: p50 {before['p50_us'] / 1e3:.4g} -> "
+        f"{after['p50_us'] / 1e3:.4g} ms"
+    ]
 
 
 def _n(rows: Any) -> int:

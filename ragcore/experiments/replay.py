@@ -46,14 +46,15 @@ def replay(recording: Recording, setup: Setup) -> Replayed:
     n = len(recording.questions)
     found: dict[str, Ranked] = {}
     gone = np.zeros(n, np.bool_)
+    fuses = len(setup.channels) > 1
     for channel in setup.channels:
         found[channel] = _head(recording.lists[channel], setup.candidate_k)
         _threshold(found[channel], setup.threshold(channel))
-        if len(setup.channels) > 1:
+        if fuses:
             _known(found[channel])
         gone |= np.array([rows is None for rows in found[channel].rows], np.bool_)
     final = found[setup.channels[0]]
-    if len(setup.channels) > 1:
+    if fuses:
         whole = {name: _filled(one) for name, one in found.items()}
         final, _ = fused_lists(recording.pool, whole, setup.settings(), n)
         _blank(final, gone)

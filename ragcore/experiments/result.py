@@ -111,12 +111,16 @@ class SweepResult:
         """Holm's p-value of the deciding measure, over all rows that are compared."""
         cells = []
         for row in self.rows:
-            name = row.get("primary") or next(iter(self.about["primary"]), "")
-            cell = whole(row["cells"]).get(name)
+            cell = whole(row["cells"]).get(self.deciding(row))
             if cell is not None and cell["p_value"] is not None:
                 cells.append(cell)
         for cell, p in zip(cells, holm([c["p_value"] for c in cells]), strict=True):
             cell["p_adjusted"] = float(p)
+
+    def deciding(self, row: dict[str, Any]) -> str:
+        """The measure that a row is judged by: the one that decided, else the first registered."""
+        registered = self.about["plans"][row["experiment"]]["primary"]
+        return row.get("primary") or next(iter(registered), "")
 
     def row(self, name: str) -> dict[str, Any]:
         """A row by its name."""

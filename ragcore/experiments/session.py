@@ -29,6 +29,8 @@ from ragcore.questions import Questions, read_questions
 from ragcore.report.table import whole_file, write_arrow
 from ragcore.scores import Scores
 from ragcore.search_settings import BM25, DENSE
+from ragcore.verdict import PRODUCT
+
 
 @dataclass
 class Kept:
@@ -191,15 +193,22 @@ class Session:
         key = digest("reranked", kept.key, self.reranker.name, said)
         path = self.state.path("recordings", "reranked", key, ".arrow")
         if not self.state.kept("recordings", path):
-            scores, spent = wide.rerank(kept.recording, wanted, self.reranker, self.progress)
-            _write(path, wide.extended(kept.recording, scores, spent, self.reranker.name))
+            made = wide.rerank(kept.recording, wanted, self.reranker, self.progress)
+            scores, spent, notes = made
+            _write(path, wide.extended(kept.recording, scores, spent, self.reranker.name, notes))
         found = recordings.read_recording(
             recordings.read_run(path, ours=True), str(path), kept.recording.pool,
             kept.recording.questions,
         )  # fmt: skip
+        self.notes += found.manifest["noticed"]
         return Kept(found, key)
 
     # --- rows
+
+    @property
+    def n_run(self) -> int:
+        """Cases of the reported split that rows are of."""
+        return len(set(self.over(self.kept(self.production), self.config.split).questions.case_ids))
 
     def over(self, kept: Kept, split: str) -> Recording:
         """A recording over the cases of one split."""
@@ -278,14 +287,29 @@ class Session:
         best = chosen(rows, tuning)
         return rows, None if best is None else chosen_row(config, self.production, best[0], TUNING)
 
-    def row(self, row: Row) -> dict[str, Any]:
-        """One row of the result, kept when it is done."""
-        said = {
+    def untuned(self) -> dict[str, Any]:
+        """The row of a threshold that could not be chosen."""
+        tuning = self.config.tuning
+        assert tuning is not None
+        row = chosen_row(self.config, self.production, None, TUNING)
+        return self._said(row) | {
+            "name": f"threshold.{tuning.channel}", "threshold": {}, "changes": [], "cells": [],
+            "state": "not evaluated",
+            "reason": f"no case of the split {TUNING} has a value of {tuning.choose} to choose by",
+        }  # fmt: skip
+
+    def _said(self, row: Row) -> dict[str, Any]:
+        """What a row is, whatever becomes of it."""
+        return {
             "experiment": row.experiment, "name": row.name, "anchor": row.anchor,
             "changes": row.changes, "strategy": row.setup.strategy,
             "candidate_k": row.setup.candidate_k, "context_k": row.setup.context_k,
             "threshold": dict(row.setup.thresholds), "threshold_split": row.setup.threshold_split,
         }  # fmt: skip
+
+    def row(self, row: Row) -> dict[str, Any]:
+        """One row of the result, kept when it is done."""
+        said = self._said(row)
         why = self.why_not(row.setup) or self.why_not(row.before)
         if why:
             return said | {"state": "not evaluated", "reason": why, "cells": []}
@@ -296,7 +320,7 @@ class Session:
         return said | self.state.json("rows", row.name, key, lambda: self._compared(row))
 
     def _compared(self, row: Row) -> dict[str, Any]:
-        before, _ = self.scores(row.before, row.anchor, None)
+        before, cost_before = self.scores(row.before, row.anchor, None)
         after, facts = self.scores(row.setup, row.name, row)
         plan = self.config.plans[row.experiment]
         # Stages of one recording, timed once: what they took says nothing about the row.
@@ -308,6 +332,8 @@ class Session:
         if alike and facts["timed"]:
             told["reasons"].append(f"p95 not told apart: both as timed {facts['timed']}")
         facts["notes"] = [*facts["notes"], *remarks.of_row(row, plan)]
+        if told["verdict"] == PRODUCT and not same:
+            facts["notes"] += remarks.of_times(cost_before, facts)
         return {
             "state": "evaluated", "reason": "", **facts, **told, "same_recording": same,
             "before_p95_us": None if np.isnan(old) else old,

@@ -16,10 +16,10 @@ import numpy as np
 from ragcore import schema
 from ragcore.casewise import reduce
 from ragcore.experiments.config import Tuning
-from ragcore.experiments.judge import TOKENS
 from ragcore.experiments.recording import Recording
 from ragcore.experiments.replay import Replayed, replay, run_of
 from ragcore.experiments.setups import Setup
+from ragcore.plan import TOKENS
 from ragcore.results import RunScores
 from ragcore.score import score
 from ragcore.summary import WHOLE, case_values, slices_of

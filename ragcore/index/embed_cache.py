@@ -100,8 +100,7 @@ class VectorCache:
         try:
             self._append(keys, vectors)
         except OSError as error:
-            reason = f"cannot be written: {error.strerror or error}"
-            raise InputError(self.folder, reason, "a folder with room and permission") from None
+            raise self._unwritable(error) from None
 
     def _append(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         stream = self._stream or self._begin()
@@ -115,10 +114,19 @@ class VectorCache:
 
     def close(self) -> None:
         """Put what was added on the disk."""
-        if self._stream is not None:
-            os.fsync(self._stream.fileno())
-            self._stream.close()
-            self._stream = None
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return
+        try:
+            with stream:
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> InputError:
+        reason = f"cannot be written: {error.strerror or error}"
+        return InputError(self.folder, reason, "a folder with room and permission")
 
     def _begin(self) -> IO[bytes]:
         """A new file under the next free number."""
