@@ -26,6 +26,7 @@ from ragcore.experiments.setups import (
     read_threshold,
 )
 from ragcore.gates import gates_of
+from ragcore.index.options import GraphSettings
 from ragcore.measures import registry
 from ragcore.plan import Plan
 from ragcore.suites import Suite, find_suite, open_suite
@@ -141,6 +142,9 @@ def _read(where: str, folder: Path, given: dict[str, Any], default: str) -> Conf
     if isinstance(index, Mapping):
         _known(where, "[index]", index, _INDEX)
         index, build = None, dict(index)
+        for name in ("analyzer", "metric"):
+            _spec(where, name, build)
+        GraphSettings(**{k: v for k, v in build.items() if k in ("M", "ef_construction", "seed")})
     sweep = _table(where, "sweep", given.get("sweep", {}))
     _known(where, "[sweep]", sweep, _SWEEP)
     production = read_production(where, _table(where, "production", given.get("production", {})))

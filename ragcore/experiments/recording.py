@@ -226,19 +226,21 @@ def _ranked(lists: Any, name: str, where: str, pool: Pool) -> Ranked:
 def _check_lists(
     ranked: Ranked, name: str, where: str, questions: Questions, at: I64
 ) -> None:
-    """Refuse lists that cannot be cut and fused: a chunk twice, scores that rise."""
+    """Refuse lists that cannot be cut and fused: a chunk twice, no scores, or rising ones."""
     for i, (rows, scores) in enumerate(zip(ranked.rows, ranked.scores, strict=True)):
         if rows is None:
             continue
         found = ""
         if np.unique(rows).size < rows.size:
             found = "a chunk twice"
+        elif name != RERANKED_STAGE and np.isnan(scores).any():
+            found = "a score that is no number"
         elif name != RERANKED_STAGE and (np.diff(scores) > 0).any():
             found = "scores that rise from rank to rank"
         if found:
             raise InputError(
                 where, f"{found} in stage {name} of case {questions.case_ids[i]!r}",
-                "each chunk once, best first; of scores the greater is the better",
+                "each chunk once, best first, with its score: the greater, the better",
                 "replays cut these lists, compare their scores with thresholds, and fuse them",
                 row=int(at[i]) + 1,
             )  # fmt: skip

@@ -50,8 +50,6 @@ def replay(recording: Recording, setup: Setup) -> Replayed:
     for channel in setup.channels:
         found[channel] = _head(recording.lists[channel], setup.candidate_k)
         _threshold(found[channel], setup.threshold(channel))
-        if fuses:
-            _known(found[channel])
         gone |= np.array([rows is None for rows in found[channel].rows], np.bool_)
     final = found[setup.channels[0]]
     if fuses:
@@ -99,18 +97,10 @@ def _threshold(ranked: Ranked, t: float | None) -> None:
     """Drop what scores below a threshold."""
     if t is None:
         return
-    _known(ranked)
     for i, (rows, scores) in enumerate(zip(ranked.rows, ranked.scores, strict=True)):
         if rows is not None:
             kept = scores >= t
             ranked.rows[i], ranked.scores[i] = rows[kept], scores[kept]
-
-
-def _known(ranked: Ranked) -> None:
-    """A list with a score that was not recorded is not known to a threshold, nor to fusion."""
-    for i, (rows, scores) in enumerate(zip(ranked.rows, ranked.scores, strict=True)):
-        if rows is not None and np.isnan(scores).any():
-            ranked.rows[i], ranked.scores[i] = None, np.empty(0)
 
 
 def _filled(ranked: Ranked) -> Ranked:

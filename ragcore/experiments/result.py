@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragcore import provenance, schema
+from ragcore.errors import UsageError
 from ragcore.experiments.judge import whole
 from ragcore.experiments.rows import PRODUCTION, anchor_of
 from ragcore.summary import WHOLE
@@ -123,8 +124,17 @@ class SweepResult:
         return row.get("primary") or next(iter(registered), "")
 
     def row(self, name: str) -> dict[str, Any]:
-        """A row by its name."""
-        return next(row for row in self.rows if row["name"] == name)
+        """A row by its name.
+
+        Raises
+        ------
+        UsageError
+            If there is none.
+        """
+        for row in self.rows:
+            if row["name"] == name:
+                return row
+        raise UsageError(f"no row {name!r}", f"rows: {', '.join(r['name'] for r in self.rows)}")
 
     def standing(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row; one that changes nothing is what it stands beside."""
