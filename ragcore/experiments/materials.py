@@ -18,7 +18,7 @@ from ragcore.experiments.chunking import recut, with_vectors
 from ragcore.experiments.config import Config
 from ragcore.experiments.pool import Pool
 from ragcore.experiments.recording import recorded_facts
-from ragcore.experiments.state import State, digest, suite_digest
+from ragcore.experiments.state import State, digest, suite_digest, suite_times
 from ragcore.formats import arrow
 from ragcore.index.build import build
 from ragcore.index.chunks import VECTOR, Chunks, joined, read_chunks
@@ -72,12 +72,21 @@ class Materials:
     ) -> None:  # fmt: skip
         self.config, self.state, self.questions = config, state, questions
         self.channels, self.progress = channels, progress
+        self._times = suite_times(config.suite)
         self.suite_digest = suite_digest(config.suite)
         self._made: dict[str, Material] = {}
         self._embedder: Embedder | None = None
         self._given = open_index(config.index) if config.index is not None else None
         if self._given is not None:
             check_suite(self._given, questions)
+
+    def check_unchanged(self) -> None:
+        """Refuse to keep anything under the digest of a suite that is another one by now."""
+        if suite_times(self.config.suite) != self._times:
+            raise InputError(
+                self.config.suite.path, "the suite was changed while the sweep ran",
+                "the same files from beginning to end", "run the sweep again",
+            )  # fmt: skip
 
     def of(self, chunking: str) -> Material:
         """The material of a chunking, "" for the suite's own."""

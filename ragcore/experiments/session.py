@@ -264,6 +264,7 @@ class Session:
 
         def make() -> dict[str, Any]:
             scores, facts = self.scores(self.production, PRODUCTION, None)
+            self.materials.check_unchanged()
             return facts | self.judge.baseline(scores, plan) | {"audit": _audit(scores)}
 
         key = digest("baseline", kept.key, repr(self.production), *self._judged("ladder"))
@@ -279,7 +280,9 @@ class Session:
 
         def make() -> list[dict[str, Any]]:
             part = self.over(kept, TUNING)
-            return curve(part, self.production, tuning, config.suite.path, config.by, TUNING)
+            found = curve(part, self.production, tuning, config.suite.path, config.by, TUNING)
+            self.materials.check_unchanged()
+            return found
 
         key = digest("curve", kept.key, repr(self.production), repr(tuning), config.by,
                      self.materials.suite_digest)  # fmt: skip
@@ -322,6 +325,7 @@ class Session:
     def _compared(self, row: Row) -> dict[str, Any]:
         before, cost_before = self.scores(row.before, row.anchor, None)
         after, facts = self.scores(row.setup, row.name, row)
+        self.materials.check_unchanged()
         plan = self.config.plans[row.experiment]
         # Stages of one recording, timed once: what they took says nothing about the row.
         same = self.kept(row.before).key == self.kept(row.setup).key

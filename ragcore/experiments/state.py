@@ -42,10 +42,20 @@ def file_digest(path: Path) -> str:
 
 def suite_digest(suite: Suite) -> dict[str, str]:
     """SHA-256 of every file of a suite that a score may depend on: by name, runs left out."""
+    return {p.relative_to(suite.path).as_posix(): file_digest(p) for p in _files(suite)}
+
+
+def suite_times(suite: Suite) -> list[tuple[str, int, int]]:
+    """Name, size and time of change of the same files: quick to ask for again."""
+    asked = [(p.as_posix(), p.stat()) for p in _files(suite)]
+    return [(name, s.st_size, s.st_mtime_ns) for name, s in asked]
+
+
+def _files(suite: Suite) -> list[Path]:
     names = ("suite.toml", "cases.arrow", "cases.parquet", "chunks.arrow", "chunks.parquet")
     files = [suite.path / name for name in names]
     files += sorted((suite.path / "judgments").glob("*.arrow"))
-    return {p.relative_to(suite.path).as_posix(): file_digest(p) for p in files if p.is_file()}
+    return [path for path in files if path.is_file()]
 
 
 class State:

@@ -222,6 +222,20 @@ def test_state__of_another_version_is_left_alone(folder, tmp_path, monkeypatch):
     assert again.kept["recordings"] == 1
 
 
+def test_state__keeps_nothing_of_a_suite_that_changed_meanwhile(tmp_path):
+    folder = sweep_world.suite(tmp_path / "suite")
+    given = config(folder)
+
+    def change(stage, done, total):
+        if stage == "searching bm25" and done == 5:
+            sweep_world.suite(folder, seed=4)
+
+    with pytest.raises(InputError, match="changed while the sweep ran"):
+        ragcore.sweep(given, state=tmp_path / "state", progress=change)
+    assert not list((tmp_path / "state" / "rows").iterdir())
+    ragcore.sweep(given, state=tmp_path / "state")
+
+
 def test_state__does_not_ask_where_the_file_lies(folder, tmp_path):
     text = f'suite = "{folder}"\n[production]\nstrategy = "bm25"\n[sweep]\ncontext_k = [3]\n'
     kept = []
