@@ -59,9 +59,7 @@ class Judge:
             allow_empty=True, threads=self.threads,
         )  # fmt: skip
 
-    def compared(
-        self, before: Scores, after: Scores, plan: Plan, timed: bool = True
-    ) -> Comparison:
+    def compared(self, before: Scores, after: Scores, plan: Plan, timed: bool = True) -> Comparison:
         """A candidate against a baseline, each scored against its own chunks.
 
         Parameters

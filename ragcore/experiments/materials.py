@@ -120,11 +120,17 @@ class Materials:
             )  # fmt: skip
             return Material(folder, held, self._given)
         if self.config.run is not None:
-            ids, generation = recorded_facts(self.config.run)
+            ids, generation, corpus = recorded_facts(self.config.run)
             if chunks is None:
                 return Material(folder, pools.of_ids(ids, generation), None)
             texts = chunks.sources() if chunks.texts is not None else None
-            return Material(folder, Pool(chunks.documents, generation, texts), None)
+            notes = []
+            if corpus and texts is not None and corpus != (own := chunks.corpus_hash()):
+                notes.append(
+                    f"the recorded run is of a corpus of sha256 {corpus[:12]}…, the chunks of the "
+                    f"suite are {own[:12]}…: other texts under the same ids, or another column"
+                )
+            return Material(folder, Pool(chunks.documents, generation, texts), None, "", notes)
         if chunks is None:
             raise InputError(
                 folder, "no chunks.arrow", "the chunks of the suite",

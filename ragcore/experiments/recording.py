@@ -152,8 +152,10 @@ def read_recording(table: pa.Table, where: str, pool: Pool, questions: Questions
     notes = []
     if known.size < rows.size:
         lost = [questions.case_ids[i] for i in np.flatnonzero(rows < 0)[:5]]
+        several = len(set(questions.case_ids)) < len(questions)
         notes.append(
-            f"{rows.size - known.size} of {rows.size} cases are not in the recorded run, and in no "
+            f"{rows.size - known.size} of {rows.size} cases{' in a language' if several else ''} "
+            f"are not in the recorded run, and in no "
             f"row of the sweep: {', '.join(lost)}"
         )
     if not known.size:
@@ -184,7 +186,10 @@ def _rows(table: pa.Table, where: str, questions: Questions) -> I64:
     langs: list[Any] = [None] * len(ids)
     if "lang" in table.column_names:
         langs = table["lang"].to_pylist()
-    by_lang = any(lang is not None for lang in langs)
+    said = any(lang is not None for lang in questions.langs)
+    by_lang = said and any(lang is not None for lang in langs)
+    if not by_lang:
+        langs = [None] * len(ids)
     row_of: dict[Any, int] = {}
     for row, key in enumerate(zip(map(str, ids), langs, strict=True)):
         if key in row_of:
@@ -223,9 +228,7 @@ def _ranked(lists: Any, name: str, where: str, pool: Pool) -> Ranked:
     return out
 
 
-def _check_lists(
-    ranked: Ranked, name: str, where: str, questions: Questions, at: I64
-) -> None:
+def _check_lists(ranked: Ranked, name: str, where: str, questions: Questions, at: I64) -> None:
     """Refuse lists that cannot be cut and fused: a chunk twice, no scores, or rising ones."""
     for i, (rows, scores) in enumerate(zip(ranked.rows, ranked.scores, strict=True)):
         if rows is None:
@@ -293,14 +296,15 @@ def read_run(path: Path, ours: bool = False) -> pa.Table:
         raise InputError(path, error.found, error.wanted, again) from None
 
 
-def recorded_facts(path: Path) -> tuple[set[str], str]:
-    """All ids in the stages of a recorded run, and the state of the index that it names, or ""."""
+def recorded_facts(path: Path) -> tuple[set[str], str, str]:
+    """All ids in the stages of a recorded run; generation and corpus of its index, or ""."""
     table = read_run(path)
     own = manifest_of(table).get("index")
-    generation = str(own.get("generation", "")) if isinstance(own, dict) else ""
+    own = own if isinstance(own, dict) else {}
+    generation, corpus = (str(own.get(key, "")) for key in ("generation", "corpus"))
     out: set[str] = set()
     if "stages" in table.column_names:
         rows = np.arange(table.num_rows, dtype=np.int64)
         for name in keys_of(table["stages"]):
             out |= {one for one in entry_of(table["stages"], name, rows).strings("id") if one}
-    return out, generation
+    return out, generation, corpus

@@ -28,7 +28,8 @@ def of_row(row: Row, plan: Plan) -> list[str]:
     idle, idle_before = row.setup.idle(), row.before.idle()
     out = [
         f"{key} changes nothing here: {idle[key]}"
-        for key in row.keys if key in idle and key in idle_before
+        for key in row.keys
+        if key in idle and key in idle_before
     ]
     if row.setup.candidate_k == row.before.candidate_k:
         return out

@@ -76,7 +76,7 @@ class Session:
         if config.run is not None:
             recorded = self._recorded().recording
             self.production = adopted(config, recorded.manifest)
-            self.notes += recorded.notes
+            self.notes += [*recorded.notes, *own.notes]
         else:
             assert own.index is not None
             said = own.index.options
@@ -236,7 +236,7 @@ class Session:
             "n_missing": found.n_missing, "n_no_result": sum(len(rows) == 0 for rows in ready),
             "index_bytes": material.pool.bytes_for(setup.channels),
             "timed": remarks.times_of(part, setup, found),
-            "notes": [*material.notes, *remarks.of_run(setup)],
+            "notes": [*(material.notes if setup.chunking else []), *remarks.of_run(setup)],
         }  # fmt: skip
         return table, facts
 

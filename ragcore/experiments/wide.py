@@ -235,7 +235,10 @@ def rerank(
 
 
 def extended(
-    recording: Recording, reranked: Ranked, spent: F64, reranker: str,
+    recording: Recording,
+    reranked: Ranked,
+    spent: F64,
+    reranker: str,
     notes: list[str] | None = None,
 ) -> pa.Table:
     """The case batch of a recording with a stage `reranked`."""

@@ -329,7 +329,7 @@ def _sentence(found: Any, row: dict[str, Any]) -> str:
     cell = _of(row).get(measure)
     said = f"{change}{against}: {measure} {interval(cell)}"
     if cell is not None and cell["n_matched"]:
-        said += f" over {cell['n_matched']} cases"
+        said += f" over {cell['n_matched']} case{'s' if cell['n_matched'] > 1 else ''}"
     if cell is not None and cell["delta_low"] is not None:
         zero = cell["delta_low"] <= 0.0 <= cell["delta_high"]
         said += ", interval includes 0" if zero else ", interval excludes 0"

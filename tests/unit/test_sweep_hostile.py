@@ -118,11 +118,35 @@ def test_recorded_run__of_a_batch_has_no_latencies(folder, tmp_path):
     assert (row["p50_us"], row["p95_us"], row["timed"]) == (None, None, "")
 
 
+def test_recorded_run__languages_that_only_one_side_says(folder, wide, tmp_path):
+    other = sweep_world.suite(tmp_path / "suite")
+    with (other / "cases.arrow").open("rb") as stream:
+        cases = pa.ipc.open_file(stream).read_all()
+    put(cases.drop_columns(["lang"]), other / "cases.arrow")
+    path = put(wide, tmp_path / "wide.arrow")
+    bare = put(wide.drop_columns(["lang"]), tmp_path / "bare.arrow")
+    given = {"sweep": {"ladder": ["bm25"]}}
+    found = [
+        ragcore.sweep(config(where, run=run, **given), state=tmp_path / "state").row("bm25")
+        for where, run in ((folder, path), (other, path), (folder, bare))
+    ]
+    means = [[cell["mean"] for cell in row["cells"]] for row in found]
+    assert means[0] == means[1] == means[2]
+
+
+def test_recorded_run__of_other_texts_under_the_same_ids_is_noted(wide, tmp_path):
+    other = sweep_world.suite(tmp_path / "suite", seed=9)
+    given = config(other, run=put(wide, tmp_path / "wide.arrow"))
+    found = ragcore.sweep(given, state=tmp_path / "state")
+    assert [line for line in found.notes if "other texts under the same ids" in line]
+
+
 def test_rows__of_one_name_are_refused_and_doubles_are_one(folder, tmp_path):
     for name in ("bm25", "context_k=5", "production", " ", "threshold.bm25=3"):
         given = config(folder, deviation={name: {"k1": 0.5}})
         given["sweep"] |= {
-            "ladder": ["bm25"], "threshold": {"channel": "bm25", "values": ["off", 3.0]}
+            "ladder": ["bm25"],
+            "threshold": {"channel": "bm25", "values": ["off", 3.0]},
         }
         with pytest.raises(InputError, match=r"two rows are called|a row without a name"):
             ragcore.sweep(given, state=tmp_path / "state")

@@ -175,9 +175,7 @@ def test_cases__that_a_run_lacks_stand_in_the_report(folder, tmp_path):
     for n, said in ((30, None), (40, "20 cases")):
         with (tmp_path / "wide.arrow").open("wb") as stream:
             write_arrow(table.slice(0, n), stream)
-        found = swept(
-            folder, tmp_path, run=str(tmp_path / "wide.arrow"), sweep={"context_k": [5]}
-        )
+        found = swept(folder, tmp_path, run=str(tmp_path / "wide.arrow"), sweep={"context_k": [5]})
         text = report.page(found, "md").decode()
         if said:
             assert f"split test, {said}" in text

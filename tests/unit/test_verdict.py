@@ -88,9 +88,7 @@ def test_decide__moves_on_to_the_first_live_measure():
 
 def test_decide__names_every_cost_beyond_its_bound_and_what_is_not_known():
     plan = Plan(("R@5",), tokens_ratio=2.0)
-    got = decide(
-        plan, {"R@5": UP}, {"R@5": LIVE}, latency=(100.0, 300.0), tokens=(100.0, 381.0)
-    )
+    got = decide(plan, {"R@5": UP}, {"R@5": LIVE}, latency=(100.0, 300.0), tokens=(100.0, 381.0))
     assert got.reasons[:2] == (
         "p95 grows 3.00 times, above 2", "context tokens grow 3.81 times, above 2"
     )  # fmt: skip
