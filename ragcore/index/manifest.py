@@ -137,6 +137,9 @@ def new_folder(index: Path) -> Iterator[Path]:
         raise InputError(index, error.strerror or str(error), "a directory to write to") from None
     try:
         yield folder
+    except OSError as error:  # no room, mostly
+        reason = f"cannot be written: {error.strerror or error}"
+        raise InputError(index, reason, "a directory with room and permission") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if not any(index.iterdir()):
