@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ragcore.errors import UsageError
-from ragcore.index.embed import digest_of, source_of
+from ragcore.plugins import digest_of, load_function
 from ragcore.retrievers import Clock
 from ragcore_kernels.layout import F64
 
@@ -92,16 +92,8 @@ class _Callable:
     """A Python function; its source file is part of the name."""
 
     def __init__(self, module: str, name: str) -> None:
-        spec = f"python:{module}:{name}"
-        try:
-            function = getattr(import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise UsageError(f"reranker {spec} cannot be loaded: {error}") from None
-        if not callable(function):
-            raise UsageError(f"reranker {spec} is not callable")
-        self._function: Callable[..., Any] = function
-        self._pairs = _takes_pairs(function)
-        self.name = f"{spec} {getattr(function, 'version', '') or source_of(function)}".strip()
+        self._function, self.name = load_function("reranker", module, name)
+        self._pairs = _takes_pairs(self._function)
 
     def score(self, question: str, texts: list[str]) -> Any:
         """What the function says."""

@@ -6,8 +6,6 @@ cache never mixes two models; equal texts are embedded once.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Callable, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 
 from ragcore.errors import UsageError
 from ragcore.index.embed_cache import VectorCache, key_of
+from ragcore.plugins import digest_of, load_function
 
 Kind = Literal["passage", "question"]
 Vectors = NDArray[np.float32]
@@ -241,35 +240,8 @@ class _Callable:
     """A Python function of (texts, kind); its source file is part of the name."""
 
     def __init__(self, module: str, name: str) -> None:
-        spec = f"python:{module}:{name}"
-        try:
-            function = getattr(import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise UsageError(f"embedder {spec} cannot be loaded: {error}") from None
-        if not callable(function):
-            raise UsageError(f"embedder {spec} is not callable")
-        self._function: Callable[..., Any] = function
-        self.name = f"{spec} {getattr(function, 'version', '') or source_of(function)}".strip()
-        self.dim = _matrix(function(["probe"], "passage"), 1, None, self.name).shape[1]
+        self._function, self.name = load_function("embedder", module, name)
+        self.dim = _matrix(self._function(["probe"], "passage"), 1, None, self.name).shape[1]
 
     def embed(self, texts: list[str], kind: Kind) -> Vectors:
         return checked(self._function(texts, kind), self, len(texts))
-
-
-def source_of(function: Callable[..., Any]) -> str:
-    """A digest of the file that holds a function; "" where there is none."""
-    try:
-        path = inspect.getsourcefile(inspect.unwrap(function))
-        return hashlib.sha256(Path(path or "").read_bytes()).hexdigest()[:16]
-    except (TypeError, OSError):
-        return ""
-
-
-def digest_of(folder: Path) -> str:
-    """A digest of every file of a model."""
-    whole = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        with path.open("rb") as stream:
-            whole.update(path.relative_to(folder).as_posix().encode() + b"\0")
-            whole.update(hashlib.file_digest(stream, "sha256").digest())
-    return whole.hexdigest()[:16]
