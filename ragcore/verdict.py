@@ -50,7 +50,7 @@ def decide(
     found, room : of each measure over all cases.
     violated : hard gates that failed.
     latency : p95 of baseline and candidate in microseconds, NaN of one that was not timed.
-    kind : of the suite; a development suite bears no claim, and the reasons say so.
+    kind : of the suite; what a development, public or unreviewed one cannot bear, reasons say.
     less : measures that are better when they fall.
     tokens : mean tokens of the context of both over the same cases, NaN where not known.
 
@@ -181,4 +181,8 @@ def _remarks(latency: tuple[float, float], kind: str) -> list[str]:
         said.append(f"p95 not compared: only the {only} has timings")
     if kind.startswith("development"):
         said.append("a development suite: it bears no claim about quality in production")
+    elif kind.startswith("public"):
+        said.append("a public suite is out of distribution: it sets no default of a product")
+    elif "unreviewed" in kind:
+        said.append("an unreviewed suite: it sets no default until a person has reviewed it")
     return said

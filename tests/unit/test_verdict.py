@@ -104,9 +104,21 @@ def test_plan__refuses_ratios_of_tokens_that_are_none(ratio):
         Plan(("R@5",), tokens_ratio=ratio)
 
 
-def test_decide__a_development_suite_bears_no_claim():
-    got = decide(Plan(("R@5",)), {"R@5": UP}, {"R@5": LIVE}, kind="development (authored)")
-    assert got.reasons[-1].startswith("a development suite")
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("development (authored)", "a development suite: it bears no claim"),
+        ("public (out of distribution)", "a public suite is out of distribution"),
+        ("in-domain (authored, unreviewed)", "an unreviewed suite: it sets no default"),
+        ("in-domain (reviewed)", None),
+    ],
+)
+def test_decide__says_what_a_kind_of_suite_cannot_bear(kind, said):
+    got = decide(Plan(("R@5",)), {"R@5": UP}, {"R@5": LIVE}, kind=kind)
+    if said is None:
+        assert len(got.reasons) == 1
+    else:
+        assert got.reasons[-1].startswith(said)
 
 
 def ranks(found_first, n=30):
