@@ -10,7 +10,7 @@ import tomllib
 import pytest
 
 import collections_made as made
-from ragcore import places, score
+from ragcore import score
 from ragcore.catalogue import pinned, reading
 from ragcore.catalogue.check import check_suite
 from ragcore.catalogue.entries import entries, entry, read_entry
@@ -19,21 +19,6 @@ from ragcore.catalogue.ladder import Wanted, run_suite
 from ragcore.errors import InputError, UsageError
 from ragcore.suites import find_suite, open_suite
 from served import Server
-
-
-@pytest.fixture
-def shore(tmp_path, monkeypatch):
-    """The collection, known in a catalogue of its own; its data in a folder of theirs."""
-    made.install(monkeypatch)
-    home = tmp_path / "catalogue"
-    made.write(home, tmp_path / "data")
-    monkeypatch.setattr(places, "suite_folders", lambda: [home])
-    monkeypatch.setattr("ragcore.catalogue.entries.suite_folders", lambda: [home])
-    monkeypatch.setattr("ragcore.suites.suite_folders", lambda: [home])
-    monkeypatch.setenv("RAGCORE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("RAGCORE_DATA", raising=False)
-    return tmp_path
-
 
 # --- entries
 
