@@ -17,6 +17,7 @@ from ragcore.diagnosis import first
 from ragcore.errors import UsageError
 from ragcore.gatekeeper import Gatekeeper
 from ragcore.gates import Result, gates_of, parse_gates, registered
+from ragcore.reviewed import reviewed
 from ragcore.scores import Scores
 from ragcore.stats import SIDES, TEST
 from ragcore.verdict import Verdict, decide, taint
@@ -55,7 +56,7 @@ class Comparison:
             found = decide(
                 settings.plan, {name: c.paired for name, c in whole.items()},
                 {name: c.room for name, c in whole.items()}, violated, one.latency, kind,
-                frozenset(less),
+                frozenset(less), reviewed(one.after)[1],
             )  # fmt: skip
             self.verdicts.append(taint(found, one.tainted))
         self._adjust()

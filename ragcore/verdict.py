@@ -40,6 +40,7 @@ def decide(
     latency: tuple[float, float] = (math.nan, math.nan),
     kind: str = "",
     less: frozenset[str] = frozenset(),
+    unreviewed: int = 0,
 ) -> Verdict:
     """Apply a plan to one candidate.
 
@@ -51,6 +52,7 @@ def decide(
     latency : p95 of baseline and candidate in microseconds, NaN of one that was not timed.
     kind : of the suite; a development suite bears no claim, and the reasons say so.
     less : measures that are better when they fall.
+    unreviewed : cases that nobody reviewed: they are among those that decide, and in no gate.
 
     Notes
     -----
@@ -59,7 +61,7 @@ def decide(
     if it lies below, and is uncertain in between; without a margin it holds from 0 up.
     """
     primary, reasons = _deciding(plan, found, room)
-    asides = [*reasons, *_remarks(latency, kind)]
+    asides = [*reasons, *_remarks(latency, kind, unreviewed)]
     if violated:
         said = tuple(f"hard gate failed: {gate}" for gate in violated)
         return Verdict(BLOCKED, primary, (*said, *asides))
@@ -155,7 +157,7 @@ def _guards(
     return regressed, uncertain
 
 
-def _remarks(latency: tuple[float, float], kind: str) -> list[str]:
+def _remarks(latency: tuple[float, float], kind: str, unreviewed: int) -> list[str]:
     said = []
     timed = [not math.isnan(value) for value in latency]
     if all(timed):
@@ -165,4 +167,6 @@ def _remarks(latency: tuple[float, float], kind: str) -> list[str]:
         said.append(f"p95 not compared: only the {only} has timings")
     if kind.startswith("development"):
         said.append("a development suite: it bears no claim about quality in production")
+    if unreviewed:
+        said.append(f"{unreviewed} cases that nobody reviewed are in these numbers, and in no gate")
     return said

@@ -11,6 +11,7 @@ import numpy as np
 
 from ragcore.evidence import Evidence
 from ragcore.measures.inputs import Shared
+from ragcore.reviewed import is_reviewed
 from ragcore.suites import Suite
 from ragcore.wording import overlap
 
@@ -107,7 +108,7 @@ def facts_of(suite: Suite) -> Facts:
         _counted(columns["origin"]), _counted(columns["status"]), {},
     )  # fmt: skip
     if "reviewed" in table.column_names:
-        out.n_reviewed = sum(bool(v) for v in columns["reviewed"])
+        out.n_reviewed = sum(map(is_reviewed, columns["reviewed"]))
     shared = Shared(suite, None)
     evidence = shared.evidence
     if shared.chunks is not None:
