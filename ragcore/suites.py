@@ -165,10 +165,10 @@ def find_suite(name: str, near: Path | None = None) -> Path:
         return direct
     around = [near.parent, near.parent.parent] if near is not None else []
     for folder in around:
-        if (folder / "suite.toml").is_file() and _name_of(folder) == name:
+        if (folder / "suite.toml").is_file() and folded(_name_of(folder)) == folded(name):
             return folder
     homes = [*suite_folders(), user_cache() / "suites"]
-    looked = [*(f / name for f in around), *(f / name for f in homes)]
+    looked = [_inside(folder, name) for folder in (*around, *homes)]
     there = [folder for folder in looked if (folder / "suite.toml").is_file()]
     for folder in there:
         if _said(folder).get(UNFINISHED):
@@ -184,6 +184,19 @@ def find_suite(name: str, near: Path | None = None) -> Path:
     )
 
 
+def folded(name: str) -> str:
+    """A suite's name, whatever its case and its dashes."""
+    return name.replace("_", "-").casefold()
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """Where a folder has the suite `name`, if it has it: by this name, else by one like it."""
+    if (folder / name).is_dir() or not folder.is_dir():
+        return folder / name
+    alike = (one for one in sorted(folder.iterdir()) if folded(one.name) == folded(name))
+    return next(alike, folder / name)
+
+
 def _said(folder: Path) -> dict[str, Any]:
     """What the `suite.toml` of a folder says; nothing where it cannot be read."""
     try:
@@ -193,7 +206,7 @@ def _said(folder: Path) -> dict[str, Any]:
 
 
 def _name_of(folder: Path) -> str:
-    return _said(folder).get("name", folder.name)
+    return str(_said(folder).get("name", folder.name))
 
 
 def judgements(suite: Suite, required: bool = False) -> Rows | None:

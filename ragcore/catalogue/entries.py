@@ -9,7 +9,7 @@ from typing import Any
 from ragcore.catalogue.descriptor import check
 from ragcore.errors import UsageError
 from ragcore.places import suite_folders
-from ragcore.suites import read_toml
+from ragcore.suites import folded, read_toml
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,8 @@ def entry(name: str) -> Entry:
     if (folder / "suite.toml").is_file():
         return read_entry(folder)
     known = entries()
-    spelled = name.replace("_", "-").casefold()
     for one in known:
-        if one.name.replace("_", "-").casefold() == spelled:
+        if folded(one.name) == folded(name):
             return one
     if folder.is_dir():
         raise UsageError(f"the folder {name} has no suite.toml", "a suite says there what it is")

@@ -91,6 +91,23 @@ def test_folder__is_of_one_run_at_a_time(tmp_path):
     assert run_suite(entry("ka4"), place).folder == place
 
 
+# --- found by name
+
+
+@pytest.mark.parametrize("name", ["shore", "Shore", "SHORE"])
+def test_folder__is_found_by_its_name_however_written(shore, name):
+    run = run_suite(entry("shore"), data=shore / "data", wanted=BM25)
+    assert find_suite(name) == run.folder
+    assert find_suite(name, run.folder / "runs" / "bm25.arrow") == run.folder
+
+
+def test_folder__whose_toml_is_no_text_is_passed_over(shore):
+    run = run_suite(entry("shore"), data=shore / "data", wanted=BM25)
+    (run.folder / "suite.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="broken TOML"):
+        open_suite(find_suite("shore", run.folder / "runs" / "bm25.arrow"))
+
+
 # --- folders that must not be written to
 
 
