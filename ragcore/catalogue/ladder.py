@@ -177,7 +177,7 @@ def check_wanted(entry: Entry, how: Wanted) -> tuple[list[str], list[Scope]]:
             raise UsageError(f"unknown strategy {name!r}", f"one of {', '.join(STRATEGIES)}")
     asked = {
         "--strategy": how.strategies, "--scope": how.scopes, "--split": how.split is not None,
-        "--candidate-k": how.candidate_k, "--context-k": how.context_k, "--embed": how.embed,
+        "--candidate-k": how.candidate_k, "--context-k": how.context_k,
     }  # fmt: skip
     for option, value in asked.items():
         if value and not entry.strategies:

@@ -205,7 +205,8 @@ def _rooms(run: SuiteRun, primary: str) -> list[str]:
         out.append(f"{primary} can show no gain, or no loss, over {named}")
     if chance:
         named = "; ".join(f"{name} ({room.random:.3f})" for name, room in chance.items())
-        out.append(f"{primary} is dominated by chance: so much a random ranking finds, {named}")
+        said = "this share of what is relevant is found by a random ranking up to its cut-off"
+        out.append(f"{primary} is dominated by chance; {said}: {named}")
     if live and len(live) == sum(not one.skipped for one in run.rungs):
         out.append(f"{primary} is live for every run: neither saturated nor floored nor by chance")
     elif live:

@@ -171,7 +171,7 @@ def test_scopes__of_a_suite_are_named_in_every_run(shore):
 
 @pytest.mark.parametrize(
     "wanted", [{"split": "x"}, {"scopes": ("",)}, {"candidate_k": 3}, {"context_k": 3},
-               {"embed": "none"}, {"strategies": ("bm25",)}]
+               {"strategies": ("bm25",)}]
 )  # fmt: skip
 def test_recorded_runs__take_no_settings_of_a_search(tmp_path, wanted):
     with pytest.raises(UsageError, match="nothing is searched"):

@@ -135,8 +135,8 @@ FULL, CHANCE = Saturation("saturated", 0, 9), Saturation("chance-dominated", 5, 
         ((NONE, NONE), []),
         ((LIVE, FULL), ["M can show no gain, or no loss, over r1 (saturated, 0 open)",
                         "M is live for r0"]),
-        ((CHANCE, LIVE), ["M is dominated by chance: so much a random ranking finds, r0 (0.400)",
-                          "M is live for r1"]),
+        ((CHANCE, LIVE), ["M is dominated by chance; this share of what is relevant is found by a "
+                          "random ranking up to its cut-off: r0 (0.400)", "M is live for r1"]),
     ],
 )  # fmt: skip
 def test_rooms__say_live_of_those_that_are(found, said):
@@ -190,7 +190,7 @@ def test_rooms__of_pools_of_many_sizes_are_judged_by_what_chance_finds(tmp_path,
     assert pooled.room["R@10"].state == "live"
     said = [s for s in reading.sentences(run) if "by chance" in s or "live" in s]
     assert said == [
-        f"R@10 is dominated by chance: so much a random ranking finds, bm25 per-paper "
-        f"({float(chance):.3f})",
+        "R@10 is dominated by chance; this share of what is relevant is found by a random ranking "
+        f"up to its cut-off: bm25 per-paper ({float(chance):.3f})",
         "R@10 is live for bm25 pooled",
     ]
