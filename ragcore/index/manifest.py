@@ -7,6 +7,7 @@ killed leaves the old index as it was.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -23,6 +24,10 @@ FORMAT = 1
 
 NAME = "manifest.json"
 _BUILDING, _FOLDER = ".building-", "data-"
+_UNWRITABLE = (
+    None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO
+)  # fmt: skip
+"""What a full disk, a quota or a missing permission raises; without a number: numpy, tantivy."""
 
 
 def canonical(value: Any) -> bytes:
@@ -119,6 +124,8 @@ def new_folder(index: Path) -> Iterator[Path]:
     ------
     UsageError
         If `index` is a file, or a folder that holds something else than an index.
+    InputError
+        If it cannot be written: a full disk, no permission.
     """
     if index.exists() and not index.is_dir():
         raise UsageError(f"{index} is a file", "an index is a directory: give another name")
@@ -137,6 +144,12 @@ def new_folder(index: Path) -> Iterator[Path]:
         raise InputError(index, error.strerror or str(error), "a directory to write to") from None
     try:
         yield folder
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        reason = (error.strerror or str(error)).splitlines()[0]
+        wanted = "a folder with room and permission"
+        raise InputError(index, f"cannot be written: {reason}", wanted) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if not any(index.iterdir()):

@@ -243,3 +243,19 @@ def test_run__with_an_unknown_slice_is_refused_before_it_runs(tmp_path):
 def test_run__says_what_scoring_warns_of(tmp_path):
     run = run_suite(entry("in_domain"), tmp_path / "w", wanted=BM25)
     assert any("without a relevant document" in note for note in run.rungs[0].notes)
+
+
+@pytest.mark.parametrize("limit", [2_000, 60_000, 200_000, 400_000])
+def test_disk__that_is_full_while_indexing_is_said_and_leaves_no_index(tmp_path, limit):
+    """tantivy, numpy and Arrow each have their own way to say it."""
+    resource = pytest.importorskip("resource")
+    chunks = (entry("in_domain").folder / "chunks.arrow").resolve()
+    done = subprocess.run(
+        [sys.executable, "-m", "ragcore", "index", str(chunks), "-o", "i"],
+        env=environment(), cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)), **WORDS,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "i: cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "i" / "manifest.json").exists()
