@@ -86,10 +86,11 @@ def audit(
         return [names[c] for c in dict.fromkeys(rankings.case_of[mask].tolist())]
 
     has = ~hits.unlabelled
+    kept = judged & ~rankings.absent if policy["topics"] == "common" else judged
     out.missing_in_run = cases(rankings.absent)
     out.not_judged = cases(~judged)
-    out.no_relevant = cases(judged & has & (hits.top < max(int(policy["rel"]), 0)))
-    out.no_judgements = cases(judged & ~has)
+    out.no_relevant = cases(kept & has & (hits.top < max(int(policy["rel"]), 0)))
+    out.no_judgements = cases(kept & ~has)
     found_cases = set(rankings.case_of[judged & ~rankings.absent].tolist())
     solid = int(hits.stats[judged, kernel.N_JUDGED].sum())
     got = int(hits.stats[judged, kernel.N_JUDGED_RET].sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from ragcore.aggregates import form_of
 from ragcore.comparison import Comparison
 from ragcore.errors import UsageError
 from ragcore.gates import gates_of, slices_for
+from ragcore.measures.definitions import Measure
 from ragcore.pairing import refuse
 from ragcore.plan import Plan, plan_of, read_plan
 from ragcore.score import score
-from ragcore.scores import Scores
 
 PAIRS = ("baseline", "all")
 UNMATCHED = ("leave", "error")
@@ -97,7 +97,7 @@ def compare(
             scores = score([baseline, *given], also=also, **arguments)
     if len(scores.runs) < 2:
         raise UsageError("one run only", "a baseline and at least one candidate")
-    _check_deciding(registered, scores)
+    check_deciding(registered, scores.runs[0].measures)
     found = contrast.Settings(
         registered, slices_for(asked, [*(by or ()), *registered.by]),
         level or registered.level or 0.95, stratify,
@@ -112,9 +112,19 @@ def compare(
     return Comparison(scores, out, found)
 
 
-def _check_deciding(plan: Plan, scores: Scores) -> None:
-    """Refuse a plan whose measures cannot decide: without paired differences or a better side."""
-    for one in scores.runs[0].measures:
+def check_deciding(plan: Plan, measures: Iterable[Measure]) -> None:
+    """Refuse a plan whose measures cannot decide: without paired differences or a better side.
+
+    Parameters
+    ----------
+    measures : those of the plan among them.
+
+    Raises
+    ------
+    UsageError
+        Naming the first.
+    """
+    for one in measures:
         if one.text not in (*plan.primary, *plan.guards):
             continue
         form = form_of(one.aggregate)

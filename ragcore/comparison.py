@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from ragcore.diagnosis import first
 from ragcore.errors import UsageError
 from ragcore.gatekeeper import Gatekeeper
 from ragcore.gates import Result, gates_of, parse_gates, registered
+from ragcore.plan import TOKENS
 from ragcore.reviewed import reviewed
 from ragcore.scores import Scores
 from ragcore.stats import SIDES, TEST
@@ -56,7 +58,7 @@ class Comparison:
             found = decide(
                 settings.plan, {name: c.paired for name, c in whole.items()},
                 {name: c.room for name, c in whole.items()}, violated, one.latency, kind,
-                frozenset(less), reviewed(one.after)[1],
+                frozenset(less), _tokens(whole), reviewed(one.after)[1],
             )  # fmt: skip
             self.verdicts.append(taint(found, one.tainted))
         self._adjust()
@@ -278,6 +280,14 @@ class Comparison:
         }  # fmt: skip
         metadata = {**(table.schema.metadata or {}), COMPARISON_KEY: json.dumps(about).encode()}
         return table.replace_schema_metadata(metadata)
+
+
+def _tokens(whole: dict[str, Cell]) -> tuple[float, float]:
+    """Mean tokens of both contexts over the cases that have them on both sides; else NaN."""
+    cell = whole.get(TOKENS)
+    if cell is None or cell.paired.before is None or cell.paired.after is None:
+        return math.nan, math.nan
+    return cell.paired.before, cell.paired.after
 
 
 def _tests(cell: Cell) -> list[str]:

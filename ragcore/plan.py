@@ -15,7 +15,11 @@ from ragcore.errors import InputError
 P95_RATIO = 2.0
 """Above this ratio of p95 latencies, a gain in quality is a product decision."""
 
-_KEYS = ("primary", "guards", "measures", "gates", "hard", "by", "level", "p95_ratio")
+TOKENS = "context.tokens"
+"""The measure that `Plan.tokens_ratio` bounds."""
+
+_KEYS = ("primary", "guards", "measures", "gates", "hard", "by", "level", "p95_ratio",
+         "tokens_ratio")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Plan:
     gates, hard : gate expressions; hard ones block an adoption whatever else holds.
     by, level : slices and level of the intervals; None where the plan leaves them open.
     p95_ratio : latency that turns a gain into a product decision.
+    tokens_ratio : the same of the mean tokens of the context; None where they do not matter.
     source, sha256 : where it was registered, and the digest of that file.
     """
 
@@ -43,6 +48,7 @@ class Plan:
     by: tuple[str, ...] = ()
     level: float | None = None
     p95_ratio: float = P95_RATIO
+    tokens_ratio: float | None = None
     source: str = ""
     sha256: str = ""
 
@@ -54,13 +60,18 @@ class Plan:
                 if not _number(margin) or not 0 <= margin < math.inf:
                     found = f"{what}: {name!r} with margin {margin!r}"
                     raise InputError(where, found, "a finite margin, 0 or more")
-        if not _number(self.p95_ratio) or not 0 < self.p95_ratio < math.inf:
-            raise InputError(where, f"p95_ratio = {self.p95_ratio!r}", "a finite ratio above 0")
+        bounds: dict[str, Any] = {"p95_ratio": self.p95_ratio}
+        if self.tokens_ratio is not None:
+            bounds["tokens_ratio"] = self.tokens_ratio
+        for name, ratio in bounds.items():
+            if not _number(ratio) or not 0 < ratio < math.inf:
+                raise InputError(where, f"{name} = {ratio!r}", "a finite ratio above 0")
 
     @property
     def registered(self) -> tuple[str, ...]:
         """All measures of the plan but those that only gates name."""
-        return tuple(dict.fromkeys([*self.primary, *self.guards, *self.measures]))
+        bounded = [TOKENS] if self.tokens_ratio is not None else []
+        return tuple(dict.fromkeys([*self.primary, *self.guards, *self.measures, *bounded]))
 
 
 def read_plan(path: Path) -> Plan:
@@ -134,7 +145,8 @@ def _plan(settings: Mapping[str, Any], source: str, digest: str) -> Plan:
     }
     return Plan(
         names, margins, guards={str(k): v for k, v in guards.items()},
-        level=None if level is None else float(level), p95_ratio=ratio, source=source,
+        level=None if level is None else float(level), p95_ratio=ratio,
+        tokens_ratio=settings.get("tokens_ratio"), source=source,
         sha256=digest, **words,
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ragcore.filters import Eligibility, Mask
 from ragcore.index.opened import Index
+from ragcore.progress import Progress, no_progress
 from ragcore.search_settings import BM25, DENSE, DENSE_EXACT
 from ragcore_kernels.bm25 import Scorer
 from ragcore_kernels.layout import F64, I64
@@ -98,6 +99,7 @@ class Lexical:
 
     def search(self, begin: int, end: int, k: int, mask: Mask | None, threads: int) -> Any:
         """Rows, scores and counts of the questions `begin` to `end`."""
+        k = _reachable(k, self.index)
         first, last = int(self.offsets[begin]), int(self.offsets[end])
         hits = self.scorer.search(
             self.offsets[begin : end + 1] - first, self.codes[first:last], k,
@@ -113,6 +115,11 @@ class Lexical:
     def known(self, terms: list[str]) -> list[bool]:
         """Which terms some chunk has."""
         return (self.index.dictionary.codes(terms) >= 0).tolist()
+
+
+def _reachable(k: int, index: Index) -> int:
+    """As many as there are to be found: room is made for all that are asked for."""
+    return min(k, max(index.n_chunks, 1))
 
 
 def _counted(tokens: list[str]) -> dict[str, int]:
@@ -135,6 +142,7 @@ class Exact:
 
     def search(self, begin: int, end: int, k: int, mask: Mask | None, threads: int) -> Any:
         """Rows, scores and counts of the questions `begin` to `end`."""
+        k = _reachable(k, self.index)
         found = self.index.exact.search(self.vectors[begin:end], k, eligible=mask, threads=threads)
         return found.rows, found.scores, found.counts
 
@@ -166,7 +174,7 @@ class Approximate:
         more, four times as many at a time, until enough are eligible. Where that would be a tenth
         of all chunks, brute force over the eligible ones is quicker, and exact.
         """
-        queries = self.vectors[begin:end]
+        k, queries = _reachable(k, self.index), self.vectors[begin:end]
         out = np.full((end - begin, k), -1, np.int32)
         counts = np.zeros(end - begin, np.int64)
         finite = np.isfinite(queries).all(1)
@@ -207,6 +215,7 @@ def run(
     together: bool,
     threads: int,
     clock: Clock = time.perf_counter_ns,
+    progress: Progress = no_progress,
 ) -> Ranked:
     """Ask a channel all n questions.
 
@@ -216,6 +225,7 @@ def run(
     after : take the best k of all chunks, then drop what is not eligible; else choose among the
         eligible ones.
     together : in batches, one a filter; else question by question, each timed.
+    progress : told before every question that is asked alone.
     """
     out = Ranked.empty(n)
 
@@ -228,6 +238,7 @@ def run(
     if not together:
         for row in range(n):
             mask = eligibility.mask(row)
+            progress(f"searching {channel.name}", row, n)
             began = clock()
             rows, scores, counts = channel.search(row, row + 1, k, None if after else mask, threads)
             ended = clock()

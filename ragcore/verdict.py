@@ -40,6 +40,7 @@ def decide(
     latency: tuple[float, float] = (math.nan, math.nan),
     kind: str = "",
     less: frozenset[str] = frozenset(),
+    tokens: tuple[float, float] = (math.nan, math.nan),
     unreviewed: int = 0,
 ) -> Verdict:
     """Apply a plan to one candidate.
@@ -52,6 +53,7 @@ def decide(
     latency : p95 of baseline and candidate in microseconds, NaN of one that was not timed.
     kind : of the suite; a development suite bears no claim, and the reasons say so.
     less : measures that are better when they fall.
+    tokens : mean tokens of the context of both over the same cases, NaN where not known.
     unreviewed : cases that nobody reviewed: they are among those that decide, and in no gate.
 
     Notes
@@ -62,13 +64,17 @@ def decide(
     """
     primary, reasons = _deciding(plan, found, room)
     asides = [*reasons, *_remarks(latency, kind, unreviewed)]
+    if plan.tokens_ratio is not None and any(math.isnan(value) for value in tokens):
+        asides.append("context tokens not compared: no case has them on both sides")
     if violated:
         said = tuple(f"hard gate failed: {gate}" for gate in violated)
         return Verdict(BLOCKED, primary, (*said, *asides))
     if not plan.primary:
         return Verdict("", "", ("no primary measure is registered, so nothing decides", *asides))
     if not primary:
-        return Verdict(SATURATED, "", ("no primary measure can show a difference", *asides))
+        none = all(name not in found or found[name].n == 0 for name in plan.primary)
+        why = "has a case on both sides" if none else "can show a difference"
+        return Verdict(SATURATED, "", (f"no primary measure {why}", *asides))
     one = found[primary]
     verdict, why = _moved(primary, one, plan.margins.get(primary, 0.0), primary in less)
     regressed, uncertain = _guards(plan, found, less)
@@ -78,10 +84,20 @@ def decide(
         return Verdict(verdict, primary, (why, *uncertain, *asides))
     if uncertain:
         return Verdict(NOISE, primary, (*uncertain, why, *asides))
-    if latency[0] > 0 and latency[1] / latency[0] > plan.p95_ratio:
-        ratio = f"p95 grows {latency[1] / latency[0]:.2f} times, above {plan.p95_ratio:g}"
-        return Verdict(PRODUCT, primary, (ratio, why, *asides))
+    if dearer := _dearer(plan, latency, tokens):
+        return Verdict(PRODUCT, primary, (*dearer, why, *asides))
     return Verdict(ADOPT, primary, (why, *asides))
+
+
+def _dearer(plan: Plan, latency: tuple[float, float], tokens: tuple[float, float]) -> list[str]:
+    """What a gain costs beyond the bounds of the plan."""
+    out = []
+    if latency[0] > 0 and latency[1] / latency[0] > plan.p95_ratio:
+        out.append(f"p95 grows {latency[1] / latency[0]:.2f} times, above {plan.p95_ratio:g}")
+    if plan.tokens_ratio is not None and tokens[1] > plan.tokens_ratio * tokens[0]:
+        said = f"{tokens[1] / tokens[0]:.2f} times" if tokens[0] else f"from 0 to {tokens[1]:.1f}"
+        out.append(f"context tokens grow {said}, above {plan.tokens_ratio:g}")
+    return out
 
 
 def taint(verdict: Verdict, found: tuple[str, ...]) -> Verdict:

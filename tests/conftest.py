@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from reference_data import folder_or_reason, required
 
 pytest.register_assert_rewrite("conformance")
 
-settings.register_profile("ci", derandomize=True, deadline=None)
+# Without compilation the same code runs, a hundred times slower: fewer examples, as it is the same.
+EXAMPLES = 15 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 100
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=EXAMPLES)
 settings.load_profile("ci")
 
 

@@ -32,7 +32,7 @@ def sweep(
 
     \b
     Example:
-      ragcore sweep sweep.toml -f md -o sweep.md
+      ragcore sweep sweep.toml
     """
     from ragcore.experiments.verb import sweep as run
     from ragcore.report import sweep as report

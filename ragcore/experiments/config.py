@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ragcore.compare import check_deciding
 from ragcore.errors import InputError, UsageError
 from ragcore.experiments.chunking import Cut, read_cut
 from ragcore.experiments.plans import read_plans
@@ -24,6 +25,8 @@ from ragcore.experiments.setups import (
     read_strategy,
     read_threshold,
 )
+from ragcore.gates import gates_of
+from ragcore.index.options import GraphSettings
 from ragcore.measures import registry
 from ragcore.plan import Plan
 from ragcore.suites import Suite, find_suite, open_suite
@@ -139,6 +142,9 @@ def _read(where: str, folder: Path, given: dict[str, Any], default: str) -> Conf
     if isinstance(index, Mapping):
         _known(where, "[index]", index, _INDEX)
         index, build = None, dict(index)
+        for name in ("analyzer", "metric"):
+            _spec(where, name, build)
+        GraphSettings(**{k: v for k, v in build.items() if k in ("M", "ef_construction", "seed")})
     sweep = _table(where, "sweep", given.get("sweep", {}))
     _known(where, "[sweep]", sweep, _SWEEP)
     production = read_production(where, _table(where, "production", given.get("production", {})))
@@ -150,7 +156,7 @@ def _read(where: str, folder: Path, given: dict[str, Any], default: str) -> Conf
         _word(where, "split", given.get("split", "test")),
         _counts(where, "candidate_k", sweep.get("candidate_k", [])),
         _counts(where, "context_k", sweep.get("context_k", [])),
-        tuple(
+        _each_once(
             read_strategy(where, "ladder of [sweep]", one)
             for one in _listed(where, "ladder", sweep.get("ladder", []))
         ),
@@ -172,6 +178,9 @@ def _read(where: str, folder: Path, given: dict[str, Any], default: str) -> Conf
 def _check(made: Config) -> None:
     """Refuse what could not be done, before it is begun."""
     registry.parse(made.measures)
+    for plan in made.plans.values():
+        check_deciding(plan, registry.parse(plan.registered))
+        gates_of(plan, ())
     if made.reranker:
         load_reranker(made.reranker)
     cases = made.suite.cases
@@ -187,6 +196,8 @@ def _check(made: Config) -> None:
             named = ", ".join(sorted(str(one) for one in there))
             why = " that thresholds are chosen on" if split == TUNING else ""
             raise InputError(where, f"splits {named}", f"cases of the split {split!r}{why}")
+    if made.tuning:
+        _check_apart(made, where)
     if made.production.reranked and not made.reranker and made.run is None:
         raise InputError(
             made.where, f"production is {made.production.strategy!r}, without a reranker",
@@ -204,6 +215,23 @@ def _check(made: Config) -> None:
         raise InputError(
             made.where, "no experiment", "[sweep] or [deviation.NAME]",
             "candidate_k = [5, 10, 20, 40] in [sweep], for one",
+        )  # fmt: skip
+
+
+def _check_apart(made: Config, where: str) -> None:
+    """Refuse to tune a threshold on cases that it is then tested on, in another language say."""
+    if made.split == TUNING:
+        return  # known, and marked as tainted
+    cases, seen = made.suite.cases, dict[str, set[str]]()
+    pairs = zip(cases["case_id"].to_pylist(), cases["split"].to_pylist(), strict=True)
+    for case, split in pairs:
+        seen.setdefault(str(split), set()).add(str(case))
+    both = sorted(seen[made.split] & seen[TUNING])
+    if both:
+        raise InputError(
+            where, f"{len(both)} cases are in the splits {TUNING} and {made.split}, as {both[0]!r}",
+            "each case in one split, with all of its languages",
+            "a threshold would be tested on what it was chosen on",
         )  # fmt: skip
 
 
@@ -282,7 +310,7 @@ def _cuts(where: str, given: Mapping[str, Any]) -> dict[str, Cut]:
 def _strategies(where: str, given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     _known(where, "[sweep.strategies]", given, ("candidate_k", "context_k", "chunking"))
     return {
-        key: tuple(
+        key: _each_once(
             read_strategy(where, f"{key} of [sweep.strategies]", one)
             for one in _listed(where, key, value)
         )
@@ -326,4 +354,8 @@ def _words(where: str, what: str, value: Any) -> tuple[str, ...]:
 
 def _counts(where: str, what: str, value: Any) -> tuple[int, ...]:
     listed = _listed(where, f"{what} of [sweep]", value)
-    return tuple(dict.fromkeys(read_count(where, f"{what} of [sweep]", one) for one in listed))
+    return _each_once(read_count(where, f"{what} of [sweep]", one) for one in listed)
+
+
+def _each_once(values: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(values))

@@ -16,12 +16,11 @@ from ragcore.conflicts import sign_conflicts
 from ragcore.experiments.config import Config
 from ragcore.experiments.rows import Row
 from ragcore.gates import gates_of, slices_for
-from ragcore.plan import Plan
+from ragcore.plan import TOKENS, Plan
 from ragcore.score import score
 from ragcore.scores import Scores
 from ragcore.summary import WHOLE
 
-TOKENS = "context.tokens"
 MEASURES = ("R@5", "R@1", "nDCG@10", "RR", "context.coverage")
 """What is scored where neither the sweep nor its suite says."""
 _CELL = (
@@ -60,8 +59,13 @@ class Judge:
             allow_empty=True, threads=self.threads,
         )  # fmt: skip
 
-    def compared(self, before: Scores, after: Scores, plan: Plan) -> Comparison:
-        """A candidate against a baseline, each scored against its own chunks."""
+    def compared(self, before: Scores, after: Scores, plan: Plan, timed: bool = True) -> Comparison:
+        """A candidate against a baseline, each scored against its own chunks.
+
+        Parameters
+        ----------
+        timed : whether the times of the two may be compared.
+        """
         left, right = before.runs[0], after.runs[0]
         if left.codes is not right.codes:
             assert left.case_names == right.case_names, "the suites have the same cases"
@@ -72,7 +76,10 @@ class Judge:
         how = contrast.Settings(
             plan, slices_for(asked, [*self.config.by, *plan.by]), plan.level or 0.95
         )
-        return Comparison(both, [contrast.of(both, 0, 1, how)], how)
+        one = contrast.of(both, 0, 1, how)
+        if not timed:
+            one.latency = math.nan, math.nan
+        return Comparison(both, [one], how)
 
     def row(self, row: Row, found: Comparison) -> dict[str, Any]:
         """What there is to say of a row, in plain values."""

@@ -34,7 +34,8 @@ def manifest_of(
     out = setup.manifest()
     out |= {
         "run": name, "suite": config.suite.name, "split": config.split, "reranker": reranker,
-        "timing": recording.manifest.get("timing", "each"), "concurrency": 1,
+        "timing": recording.manifest.get("timing", "each"),
+        "concurrency": recording.manifest.get("concurrency", 1),
         "replay": {"label": recording.label(setup), "depth": recording.depth},
     }  # fmt: skip
     chunking: dict[str, Any] = {"name": setup.chunking or "as the suite"}

@@ -18,7 +18,7 @@ from ragcore.experiments.chunking import recut, with_vectors
 from ragcore.experiments.config import Config
 from ragcore.experiments.pool import Pool
 from ragcore.experiments.recording import recorded_facts
-from ragcore.experiments.state import State, digest, suite_digest
+from ragcore.experiments.state import State, digest, suite_digest, suite_times
 from ragcore.formats import arrow
 from ragcore.index.build import build
 from ragcore.index.chunks import VECTOR, Chunks, joined, read_chunks
@@ -72,12 +72,21 @@ class Materials:
     ) -> None:  # fmt: skip
         self.config, self.state, self.questions = config, state, questions
         self.channels, self.progress = channels, progress
+        self._times = suite_times(config.suite)
         self.suite_digest = suite_digest(config.suite)
         self._made: dict[str, Material] = {}
         self._embedder: Embedder | None = None
         self._given = open_index(config.index) if config.index is not None else None
         if self._given is not None:
             check_suite(self._given, questions)
+
+    def check_unchanged(self) -> None:
+        """Refuse to keep anything under the digest of a suite that is another one by now."""
+        if suite_times(self.config.suite) != self._times:
+            raise InputError(
+                self.config.suite.path, "the suite was changed while the sweep ran",
+                "the same files from beginning to end", "run the sweep again",
+            )  # fmt: skip
 
     def of(self, chunking: str) -> Material:
         """The material of a chunking, "" for the suite's own."""
@@ -111,11 +120,17 @@ class Materials:
             )  # fmt: skip
             return Material(folder, held, self._given)
         if self.config.run is not None:
-            ids, generation = recorded_facts(self.config.run)
+            ids, generation, corpus = recorded_facts(self.config.run)
             if chunks is None:
                 return Material(folder, pools.of_ids(ids, generation), None)
             texts = chunks.sources() if chunks.texts is not None else None
-            return Material(folder, Pool(chunks.documents, generation, texts), None)
+            notes = []
+            if corpus and texts is not None and corpus != (own := chunks.corpus_hash()):
+                notes.append(
+                    f"the recorded run is of a corpus of sha256 {corpus[:12]}…, the chunks of the "
+                    f"suite are {own[:12]}…: other texts under the same ids, or another column"
+                )
+            return Material(folder, Pool(chunks.documents, generation, texts), None, "", notes)
         if chunks is None:
             raise InputError(
                 folder, "no chunks.arrow", "the chunks of the suite",
@@ -165,10 +180,9 @@ class Materials:
     def _built(self, name: str, chunks: Chunks, options: Options, *parts: Any) -> Index:
         key = digest("index", options.analyzer.spec(), repr(replace(options, analyzer=Analyzer())),
                      *parts)  # fmt: skip
-        path = self.state.path("index", name, key)
-        if not self.state.kept("index", path / "manifest.json"):
-            build(chunks, path, options, self.progress)
-        return open_index(path)
+        return open_index(self.state.directory(
+            "index", name, key, lambda part: _built_at(part, chunks, options, self.progress)
+        ))  # fmt: skip
 
     # --- other chunkings
 
@@ -219,6 +233,10 @@ class Materials:
                 f"embed: {own.name} has not made the column {VECTOR} of the suite's chunks (cosine "
                 f"{near:.3f})", "merged chunks must be embedded by the model of the others",
             )  # fmt: skip
+
+
+def _built_at(part: Path, chunks: Chunks, options: Options, progress: Progress) -> None:
+    build(chunks, part, options, progress)
 
 
 def _write_suite(part: Path, base: Path, chunks: pa.Table) -> None:

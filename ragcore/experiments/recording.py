@@ -116,11 +116,22 @@ class Recording:
     def label(self, setup: Setup) -> str:
         """How a replay has to be called."""
         depth = max(self.depth[channel] for channel in setup.channels)
-        if DENSE in setup.channels:
-            own = self.manifest.get("ann")
-            ef = own.get("ef_search") if isinstance(own, dict) else None
-            return f"prefix-of-depth-{self.depth[DENSE]}, ef={'unknown' if ef is None else ef}"
-        return f"replayed from depth {depth}"
+        if DENSE not in setup.channels:
+            return f"replayed from depth {depth}"
+        depth = self.depth[DENSE]
+        own = self.manifest.get("ann")
+        own = own if isinstance(own, dict) else {}
+        ef, n_exact = own.get("ef_search"), own.get("n_exact")
+        said = "unknown" if ef is None else str(ef)
+        if type(ef) is int and (least := self._least_ef(depth)) > ef:
+            said = f"{least} ({ef} asked for)"
+        exact = f", {n_exact} of {own.get('n')} by brute force" if n_exact else ""
+        return f"prefix-of-depth-{depth}, ef={said}{exact}"
+
+    def _least_ef(self, depth: int) -> int:
+        """What ef is in effect: no less than HNSW is asked for, four times as many if masked."""
+        masked = self.manifest.get("filters") and self.manifest.get("filter_when") != "after"
+        return 4 * depth if masked else depth
 
 
 def read_recording(table: pa.Table, where: str, pool: Pool, questions: Questions) -> Recording:
@@ -141,8 +152,10 @@ def read_recording(table: pa.Table, where: str, pool: Pool, questions: Questions
     notes = []
     if known.size < rows.size:
         lost = [questions.case_ids[i] for i in np.flatnonzero(rows < 0)[:5]]
+        several = len(set(questions.case_ids)) < len(questions)
         notes.append(
-            f"{rows.size - known.size} of {rows.size} cases are not in the recorded run, and in no "
+            f"{rows.size - known.size} of {rows.size} cases{' in a language' if several else ''} "
+            f"are not in the recorded run, and in no "
             f"row of the sweep: {', '.join(lost)}"
         )
     if not known.size:
@@ -154,6 +167,8 @@ def read_recording(table: pa.Table, where: str, pool: Pool, questions: Questions
         for name in keys_of(table["stages"])
         if name in (*CHANNELS, RERANKED_STAGE)
     }
+    for name, ranked in lists.items():
+        _check_lists(ranked, name, where, questions, rows)
     if not any(name in lists for name in CHANNELS):
         raise InputError(where, "no recorded channel", f"a stage {', '.join(CHANNELS)}")
     timings: dict[str, F64] = {}
@@ -171,7 +186,10 @@ def _rows(table: pa.Table, where: str, questions: Questions) -> I64:
     langs: list[Any] = [None] * len(ids)
     if "lang" in table.column_names:
         langs = table["lang"].to_pylist()
-    by_lang = any(lang is not None for lang in langs)
+    said = any(lang is not None for lang in questions.langs)
+    by_lang = said and any(lang is not None for lang in langs)
+    if not by_lang:
+        langs = [None] * len(ids)
     row_of: dict[Any, int] = {}
     for row, key in enumerate(zip(map(str, ids), langs, strict=True)):
         if key in row_of:
@@ -210,6 +228,27 @@ def _ranked(lists: Any, name: str, where: str, pool: Pool) -> Ranked:
     return out
 
 
+def _check_lists(ranked: Ranked, name: str, where: str, questions: Questions, at: I64) -> None:
+    """Refuse lists that cannot be cut and fused: a chunk twice, no scores, or rising ones."""
+    for i, (rows, scores) in enumerate(zip(ranked.rows, ranked.scores, strict=True)):
+        if rows is None:
+            continue
+        found = ""
+        if np.unique(rows).size < rows.size:
+            found = "a chunk twice"
+        elif name != RERANKED_STAGE and np.isnan(scores).any():
+            found = "a score that is no number"
+        elif name != RERANKED_STAGE and (np.diff(scores) > 0).any():
+            found = "scores that rise from rank to rank"
+        if found:
+            raise InputError(
+                where, f"{found} in stage {name} of case {questions.case_ids[i]!r}",
+                "each chunk once, best first, with its score: the greater, the better",
+                "replays cut these lists, compare their scores with thresholds, and fuse them",
+                row=int(at[i]) + 1,
+            )  # fmt: skip
+
+
 def _depth(manifest: dict[str, Any], channel: str, ranked: Ranked) -> int:
     """How deep a channel was asked for: as the run says, else its longest list."""
     said = manifest.get("candidate_k")
@@ -236,25 +275,36 @@ def of_splits(questions: Questions, splits: tuple[str, ...]) -> I64:
     return np.array([row for row, one in enumerate(given) if one in splits], np.int64)
 
 
-def read_run(path: Path) -> pa.Table:
+def read_run(path: Path, ours: bool = False) -> pa.Table:
     """A recorded run from its file.
+
+    Parameters
+    ----------
+    ours : whether the sweep made it itself, and can make it again.
 
     Raises
     ------
     InputError
         If it is no case batch.
     """
-    return arrow.read_checked(path, "a recorded run", "as `ragcore search` writes it")
+    try:
+        return arrow.read_checked(path, "a recorded run", "as `ragcore search` writes it")
+    except InputError as error:
+        if not ours:
+            raise
+        again = "delete it: it is made again"
+        raise InputError(path, error.found, error.wanted, again) from None
 
 
-def recorded_facts(path: Path) -> tuple[set[str], str]:
-    """All ids in the stages of a recorded run, and the state of the index that it names, or ""."""
+def recorded_facts(path: Path) -> tuple[set[str], str, str]:
+    """All ids in the stages of a recorded run; generation and corpus of its index, or ""."""
     table = read_run(path)
     own = manifest_of(table).get("index")
-    generation = str(own.get("generation", "")) if isinstance(own, dict) else ""
+    own = own if isinstance(own, dict) else {}
+    generation, corpus = (str(own.get(key, "")) for key in ("generation", "corpus"))
     out: set[str] = set()
     if "stages" in table.column_names:
         rows = np.arange(table.num_rows, dtype=np.int64)
         for name in keys_of(table["stages"]):
             out |= {one for one in entry_of(table["stages"], name, rows).strings("id") if one}
-    return out, generation
+    return out, generation, corpus

@@ -46,12 +46,13 @@ def replay(recording: Recording, setup: Setup) -> Replayed:
     n = len(recording.questions)
     found: dict[str, Ranked] = {}
     gone = np.zeros(n, np.bool_)
+    fuses = len(setup.channels) > 1
     for channel in setup.channels:
         found[channel] = _head(recording.lists[channel], setup.candidate_k)
         _threshold(found[channel], setup.threshold(channel))
         gone |= np.array([rows is None for rows in found[channel].rows], np.bool_)
     final = found[setup.channels[0]]
-    if len(setup.channels) > 1:
+    if fuses:
         whole = {name: _filled(one) for name, one in found.items()}
         final, _ = fused_lists(recording.pool, whole, setup.settings(), n)
         _blank(final, gone)
@@ -93,17 +94,13 @@ def _head(ranked: Ranked, k: int) -> Ranked:
 
 
 def _threshold(ranked: Ranked, t: float | None) -> None:
-    """Drop what scores below a threshold; a list with a score that is not known is not known."""
+    """Drop what scores below a threshold."""
     if t is None:
         return
     for i, (rows, scores) in enumerate(zip(ranked.rows, ranked.scores, strict=True)):
-        if rows is None:
-            continue
-        if np.isnan(scores).any():
-            ranked.rows[i] = None
-            continue
-        kept = scores >= t
-        ranked.rows[i], ranked.scores[i] = rows[kept], scores[kept]
+        if rows is not None:
+            kept = scores >= t
+            ranked.rows[i], ranked.scores[i] = rows[kept], scores[kept]
 
 
 def _filled(ranked: Ranked) -> Ranked:
@@ -138,8 +135,10 @@ def _reranked(recording: Recording, plain: Ranked, k: int) -> Ranked:
 def _stages(recording: Recording, setup: Setup) -> dict[str, F64]:
     """Timings of what a setup runs, as they were taken at the depth of the recording.
 
-    Empty where one of them was not timed.
+    Empty where one of them was not timed, or only a batch was: a share of that is no latency.
     """
+    if recording.manifest.get("timing", "each") != "each":
+        return {}
     wanted: dict[str, F64 | None] = {}
     for part, needed in zip(PARTS, (setup.channels != (BM25,), BM25 in setup.channels),
                             strict=True):  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragcore import provenance, schema
+from ragcore.errors import UsageError
 from ragcore.experiments.judge import whole
 from ragcore.experiments.rows import PRODUCTION, anchor_of
 from ragcore.summary import WHOLE
@@ -111,16 +112,29 @@ class SweepResult:
         """Holm's p-value of the deciding measure, over all rows that are compared."""
         cells = []
         for row in self.rows:
-            name = row.get("primary") or next(iter(self.about["primary"]), "")
-            cell = whole(row["cells"]).get(name)
+            cell = whole(row["cells"]).get(self.deciding(row))
             if cell is not None and cell["p_value"] is not None:
                 cells.append(cell)
         for cell, p in zip(cells, holm([c["p_value"] for c in cells]), strict=True):
             cell["p_adjusted"] = float(p)
 
+    def deciding(self, row: dict[str, Any]) -> str:
+        """The measure that a row is judged by: the one that decided, else the first registered."""
+        registered = self.about["plans"][row["experiment"]]["primary"]
+        return row.get("primary") or next(iter(registered), "")
+
     def row(self, name: str) -> dict[str, Any]:
-        """A row by its name."""
-        return next(row for row in self.rows if row["name"] == name)
+        """A row by its name.
+
+        Raises
+        ------
+        UsageError
+            If there is none.
+        """
+        for row in self.rows:
+            if row["name"] == name:
+                return row
+        raise UsageError(f"no row {name!r}", f"rows: {', '.join(r['name'] for r in self.rows)}")
 
     def standing(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row; one that changes nothing is what it stands beside."""
@@ -179,6 +193,4 @@ def _cells(name: str, row: dict[str, Any]) -> list[dict[str, Any]]:
 
 def timed(row: dict[str, Any]) -> str | None:
     """At which depth the stages of a row were timed; None where they were not."""
-    if not row.get("timed"):
-        return None
-    return f"at depth {row['depth']}"
+    return row.get("timed") or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ragcore.errors import InputError
 from ragcore.experiments.config import Config, strategies_of
 from ragcore.experiments.setups import Setup, changed, changes, shown
 
@@ -73,17 +74,29 @@ def rows_of(config: Config, production: Setup) -> list[Row]:
     for name, settings in config.deviations.items():
         setup = replace(production, **settings)
         out.append(Row("deviation", name, setup, PRODUCTION, production))
+    tuned = config.tuning.values if config.tuning else ()
+    _check_names(config, [*(chosen_row(config, production, t, "") for t in tuned), *out])
     return out
+
+
+def _check_names(config: Config, rows: list[Row]) -> None:
+    """Refuse a name that stands for two rows: each is looked up, and kept, by its name."""
+    met = {PRODUCTION}
+    for row in rows:
+        if row.name in met or not row.name.strip():
+            raise InputError(
+                config.where, f"two rows are called {row.name!r}" if row.name.strip()
+                else "a row without a name", "each name once, and production for the baseline",
+                f"call the {row.experiment} otherwise",
+            )  # fmt: skip
+        met.add(row.name)
 
 
 def chosen_row(config: Config, production: Setup, value: float | None, split: str) -> Row:
     """The row of a threshold that was chosen on a split."""
     assert config.tuning is not None
     channel = config.tuning.channel
-    kept = {name: t for name, t in production.thresholds.items() if name != channel}
-    if value is not None:
-        kept[channel] = value
-    setup = replace(production, thresholds=kept, threshold_split=split)
+    setup = production.cut_at(channel, value, split)
     said = "off" if value is None else shown(value)
     return Row("threshold", f"threshold.{channel}={said}", setup, PRODUCTION, production)
 

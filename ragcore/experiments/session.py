@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ragcore.errors import InputError
 from ragcore.experiments import recording as recordings
-from ragcore.experiments import wide
+from ragcore.experiments import remarks, wide
 from ragcore.experiments.config import TUNING, Config
 from ragcore.experiments.judge import Judge, cost
 from ragcore.experiments.manifest import adopted, manifest_of, otherwise
@@ -29,6 +29,7 @@ from ragcore.questions import Questions, read_questions
 from ragcore.report.table import whole_file, write_arrow
 from ragcore.scores import Scores
 from ragcore.search_settings import BM25, DENSE
+from ragcore.verdict import PRODUCT
 
 
 @dataclass
@@ -70,12 +71,12 @@ class Session:
         self.reranker: Reranker | None = load_reranker(config.reranker) if config.reranker else None
         self._kept: dict[Signature | None, Kept] = {}
         self._whole: Kept | None = None
-        self._scores: dict[str, Scores] = {}
+        self._scores: dict[str, tuple[Scores, dict[str, Any]]] = {}
         own = self.materials.of("")
         if config.run is not None:
             recorded = self._recorded().recording
             self.production = adopted(config, recorded.manifest)
-            self.notes += recorded.notes
+            self.notes += [*recorded.notes, *own.notes]
         else:
             assert own.index is not None
             said = own.index.options
@@ -145,7 +146,18 @@ class Session:
                 recordings.read_run(path), str(path), self.materials.of("").pool,
                 recordings.subset(self.questions, rows),
             )  # fmt: skip
-            self._kept[None] = Kept(found, file_digest(path))
+            key = digest(
+                "recorded", file_digest(path), self.splits, self.materials.suite_digest,
+            )  # fmt: skip
+            for split in self.splits:
+                if not recordings.of_splits(found.questions, (split,)).size:
+                    raise InputError(
+                        path, f"no case of the split {split!r}",
+                        "recorded cases of every split that the sweep looks at",
+                        "record them, too, or leave [sweep.threshold] out"
+                        if split != self.config.split else "record them, or name another split",
+                    )  # fmt: skip
+            self._kept[None] = Kept(found, key)
         return self._kept[None]
 
     def _searched(self, own: Signature, need: Need) -> Kept:
@@ -167,7 +179,7 @@ class Session:
             )  # fmt: skip
             _write(path, table)
         found = recordings.read_recording(
-            recordings.read_run(path), str(path), material.pool, asked
+            recordings.read_run(path, ours=True), str(path), material.pool, asked
         )
         self.notes += found.manifest.get("notes", [])
         return self._reranked(Kept(found, key), need.setups)
@@ -181,15 +193,22 @@ class Session:
         key = digest("reranked", kept.key, self.reranker.name, said)
         path = self.state.path("recordings", "reranked", key, ".arrow")
         if not self.state.kept("recordings", path):
-            scores, spent = wide.rerank(kept.recording, wanted, self.reranker, self.progress)
-            _write(path, wide.extended(kept.recording, scores, spent, self.reranker.name))
+            made = wide.rerank(kept.recording, wanted, self.reranker, self.progress)
+            scores, spent, notes = made
+            _write(path, wide.extended(kept.recording, scores, spent, self.reranker.name, notes))
         found = recordings.read_recording(
-            recordings.read_run(path), str(path), kept.recording.pool,
+            recordings.read_run(path, ours=True), str(path), kept.recording.pool,
             kept.recording.questions,
         )  # fmt: skip
+        self.notes += found.manifest["noticed"]
         return Kept(found, key)
 
     # --- rows
+
+    @property
+    def n_run(self) -> int:
+        """Cases of the reported split that rows are of."""
+        return len(set(self.over(self.kept(self.production), self.config.split).questions.case_ids))
 
     def over(self, kept: Kept, split: str) -> Recording:
         """A recording over the cases of one split."""
@@ -216,14 +235,8 @@ class Session:
             "depth": max(part.depth[c] for c in setup.channels), "n_questions": len(part.questions),
             "n_missing": found.n_missing, "n_no_result": sum(len(rows) == 0 for rows in ready),
             "index_bytes": material.pool.bytes_for(setup.channels),
-            "timed": bool(found.stages),
-            "notes": [
-                *material.notes,
-                *(f"the threshold on {name} does not apply: {setup.strategy} does not search it"
-                  for name in setup.unused()),
-                *(["narrow fusion: channels give no more rows than the context takes"]
-                  if len(setup.channels) > 1 and setup.candidate_k <= setup.context_k else []),
-            ],
+            "timed": remarks.times_of(part, setup, found),
+            "notes": [*(material.notes if setup.chunking else []), *remarks.of_run(setup)],
         }  # fmt: skip
         return table, facts
 
@@ -235,15 +248,15 @@ class Session:
 
     def scores(self, setup: Setup, name: str, row: Row | None) -> tuple[Scores, dict[str, Any]]:
         """The scores of a setup, and what it costs; worked out once."""
-        table, facts = self.run(setup, name, row)
         known = f"{name} {setup!r}"
-        if known not in self._scores:
-            suite = self.materials.of(setup.chunking).suite
-            self._scores[known] = self.judge.scored(table, suite, name)
-        found = self._scores[known]
-        if row is not None:
-            del self._scores[known]  # only what others are compared with is met again
-        return found, facts | cost(table, found)
+        if known in self._scores:
+            return self._scores[known]
+        table, facts = self.run(setup, name, row)
+        found = self.judge.scored(table, self.materials.of(setup.chunking).suite, name)
+        out = found, facts | cost(table, found)
+        if row is None:  # only what others are compared with is met again
+            self._scores[known] = out
+        return out
 
     def baseline(self) -> dict[str, Any]:
         """Production's own values on the reported split."""
@@ -251,6 +264,7 @@ class Session:
 
         def make() -> dict[str, Any]:
             scores, facts = self.scores(self.production, PRODUCTION, None)
+            self.materials.check_unchanged()
             return facts | self.judge.baseline(scores, plan) | {"audit": _audit(scores)}
 
         key = digest("baseline", kept.key, repr(self.production), *self._judged("ladder"))
@@ -266,7 +280,9 @@ class Session:
 
         def make() -> list[dict[str, Any]]:
             part = self.over(kept, TUNING)
-            return curve(part, self.production, tuning, config.suite.path, config.by, TUNING)
+            found = curve(part, self.production, tuning, config.suite.path, config.by, TUNING)
+            self.materials.check_unchanged()
+            return found
 
         key = digest("curve", kept.key, repr(self.production), repr(tuning), config.by,
                      self.materials.suite_digest)  # fmt: skip
@@ -274,14 +290,29 @@ class Session:
         best = chosen(rows, tuning)
         return rows, None if best is None else chosen_row(config, self.production, best[0], TUNING)
 
-    def row(self, row: Row) -> dict[str, Any]:
-        """One row of the result, kept when it is done."""
-        said = {
+    def untuned(self) -> dict[str, Any]:
+        """The row of a threshold that could not be chosen."""
+        tuning = self.config.tuning
+        assert tuning is not None
+        row = chosen_row(self.config, self.production, None, TUNING)
+        return self._said(row) | {
+            "name": f"threshold.{tuning.channel}", "threshold": {}, "changes": [], "cells": [],
+            "state": "not evaluated",
+            "reason": f"no case of the split {TUNING} has a value of {tuning.choose} to choose by",
+        }  # fmt: skip
+
+    def _said(self, row: Row) -> dict[str, Any]:
+        """What a row is, whatever becomes of it."""
+        return {
             "experiment": row.experiment, "name": row.name, "anchor": row.anchor,
             "changes": row.changes, "strategy": row.setup.strategy,
             "candidate_k": row.setup.candidate_k, "context_k": row.setup.context_k,
             "threshold": dict(row.setup.thresholds), "threshold_split": row.setup.threshold_split,
         }  # fmt: skip
+
+    def row(self, row: Row) -> dict[str, Any]:
+        """One row of the result, kept when it is done."""
+        said = self._said(row)
         why = self.why_not(row.setup) or self.why_not(row.before)
         if why:
             return said | {"state": "not evaluated", "reason": why, "cells": []}
@@ -292,20 +323,31 @@ class Session:
         return said | self.state.json("rows", row.name, key, lambda: self._compared(row))
 
     def _compared(self, row: Row) -> dict[str, Any]:
-        before, _ = self.scores(row.before, row.anchor, None)
+        before, cost_before = self.scores(row.before, row.anchor, None)
         after, facts = self.scores(row.setup, row.name, row)
-        found = self.judge.compared(before, after, self.config.plans[row.experiment])
-        old, new = found.contrasts[0].latency
+        self.materials.check_unchanged()
+        plan = self.config.plans[row.experiment]
+        # Stages of one recording, timed once: what they took says nothing about the row.
         same = self.kept(row.before).key == self.kept(row.setup).key
+        alike = same and row.before.strategy == row.setup.strategy
+        found = self.judge.compared(before, after, plan, timed=not alike)
+        old, new = found.contrasts[0].latency
+        told = self.judge.row(row, found)
+        if alike and facts["timed"]:
+            told["reasons"].append(f"p95 not told apart: both as timed {facts['timed']}")
+        facts["notes"] = [*facts["notes"], *remarks.of_row(row, plan)]
+        if told["verdict"] == PRODUCT and not same:
+            facts["notes"] += remarks.of_times(cost_before, facts)
         return {
-            "state": "evaluated", "reason": "", **facts, **self.judge.row(row, found),
-            "before_p95_us": None if np.isnan(old) else old, "same_recording": same,
+            "state": "evaluated", "reason": "", **facts, **told, "same_recording": same,
+            "before_p95_us": None if np.isnan(old) else old,
             "p95_ratio": new / old if old > 0 and not np.isnan(new) else None,
         }  # fmt: skip
 
     def _judged(self, experiment: str) -> tuple[Any, ...]:
         """What a judgement depends on besides runs."""
-        return (repr(self.config.plans[experiment]), self.judge.measures, self.config.by,
+        plan = replace(self.config.plans[experiment], source="")  # wherever the file lies
+        return (repr(plan), self.judge.measures, self.config.by,
                 self.config.split, self.materials.suite_digest)  # fmt: skip
 
 

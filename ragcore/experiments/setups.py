@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ragcore.errors import InputError, UsageError
@@ -85,6 +85,37 @@ class Setup:
         other = {DENSE: DENSE_EXACT, DENSE_EXACT: DENSE}.get(channel, "")
         return self.thresholds.get(other)
 
+    def cut_at(self, channel: str, t: float | None, split: str = "") -> Setup:
+        """The same with one other threshold of a channel; None for none, by either of its names.
+
+        Parameters
+        ----------
+        split : of the cases that it was chosen on.
+        """
+        same = {DENSE, DENSE_EXACT} if channel in (DENSE, DENSE_EXACT) else {channel}
+        kept = {name: own for name, own in self.thresholds.items() if name not in same}
+        given = kept if t is None else kept | {channel: t}
+        return replace(self, thresholds=given, threshold_split=split or self.threshold_split)
+
+    def idle(self) -> dict[str, str]:
+        """Keys that nothing of this strategy reads, and why."""
+        out: dict[str, str] = {}
+        if BM25 not in self.channels:
+            why = f"{self.strategy} does not search {BM25}"
+            out |= dict.fromkeys(("k1", "b", "variant", "lengths", "count_repeats"), why)
+        if DENSE not in self.channels:
+            out["ef"] = f"{self.strategy} does not search HNSW"
+        if len(self.channels) < 2:
+            why = f"{self.strategy} fuses nothing"
+            out |= dict.fromkeys(("method", "rrf_k", "weights", "normalise"), why)
+        elif self.method == "rrf":
+            out["normalise"] = "rrf fuses ranks, not scores"
+        else:
+            out["rrf_k"] = f"{self.method} fuses scores, not ranks"
+        if not self.filters:
+            out["filter_when"] = "there is no filter"
+        return out
+
     def unused(self) -> list[str]:
         """Channels with a threshold that this strategy does not search."""
         used = set(self.channels)
@@ -151,8 +182,13 @@ def _differing(before: Setup, after: Setup) -> list[tuple[str, str, str]]:
                     words = (shown(t[channel]) if channel in t else "off" for t in (old, new))
                     out.append((f"threshold.{channel}", *words))
             continue
-        out.append((one.name, shown(old), shown(new)))
+        words = [_UNSET.get(one.name, shown(v)) if v is None else shown(v) for v in (old, new)]
+        out.append((one.name, *words))
     return out
+
+
+_UNSET = {"weights": "equal"}
+"""What it means that a key is not set, where it is not as the index says."""
 
 
 def shown(value: Any) -> str:

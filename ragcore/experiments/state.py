@@ -21,7 +21,7 @@ from ragcore.provenance import engine_version
 from ragcore.report.table import whole_file
 from ragcore.suites import Suite
 
-FORMAT = 1
+FORMAT = 2
 """Of what is kept; raised when a step would give something else."""
 
 
@@ -42,10 +42,20 @@ def file_digest(path: Path) -> str:
 
 def suite_digest(suite: Suite) -> dict[str, str]:
     """SHA-256 of every file of a suite that a score may depend on: by name, runs left out."""
+    return {p.relative_to(suite.path).as_posix(): file_digest(p) for p in _files(suite)}
+
+
+def suite_times(suite: Suite) -> list[tuple[str, int, int]]:
+    """Name, size and time of change of the same files: quick to ask for again."""
+    asked = [(p.as_posix(), p.stat()) for p in _files(suite)]
+    return [(name, s.st_size, s.st_mtime_ns) for name, s in asked]
+
+
+def _files(suite: Suite) -> list[Path]:
     names = ("suite.toml", "cases.arrow", "cases.parquet", "chunks.arrow", "chunks.parquet")
     files = [suite.path / name for name in names]
     files += sorted((suite.path / "judgments").glob("*.arrow"))
-    return {p.relative_to(suite.path).as_posix(): file_digest(p) for p in files if p.is_file()}
+    return [path for path in files if path.is_file()]
 
 
 class State:
@@ -69,7 +79,10 @@ class State:
     def path(self, kind: str, name: str, key: str, suffix: str = "") -> Path:
         """Where a step is kept; its folder is made."""
         folder = self.folder / kind
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(folder, str(error.strerror or error), "a folder for state") from None
         return folder / f"{slug(name)}-{key}{suffix}"
 
     def kept(self, kind: str, path: Path) -> bool:
@@ -96,13 +109,23 @@ class State:
         path = self.path(kind, name, key)
         if self.kept(kind, path):
             return path
-        part = Path(tempfile.mkdtemp(".part", ".", path.parent))
+        part = None
         try:
+            part = Path(tempfile.mkdtemp(".part", ".", path.parent))
+            mask = os.umask(0)
+            os.umask(mask)
+            part.chmod(0o777 & ~mask)
             make(part)
             os.replace(part, path)  # noqa: PTH105
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
+        except OSError as error:
+            if not path.is_dir():  # else another sweep was quicker: both mean the same
+                reason = error.strerror or str(error)
+                raise InputError(
+                    path, f"cannot be written: {reason}", "a folder with room and permission"
+                ) from None
+        finally:
+            if part is not None:
+                shutil.rmtree(part, ignore_errors=True)
         return path
 
 

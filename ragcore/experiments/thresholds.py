@@ -16,10 +16,10 @@ import numpy as np
 from ragcore import schema
 from ragcore.casewise import reduce
 from ragcore.experiments.config import Tuning
-from ragcore.experiments.judge import TOKENS
 from ragcore.experiments.recording import Recording
-from ragcore.experiments.replay import replay, run_of
+from ragcore.experiments.replay import Replayed, replay, run_of
 from ragcore.experiments.setups import Setup
+from ragcore.plan import TOKENS
 from ragcore.results import RunScores
 from ragcore.score import score
 from ragcore.summary import WHOLE, case_values, slices_of
@@ -53,23 +53,16 @@ def curve(
     what passes and what is wanted, is 0. Languages of a case are averaged first.
     """
     out: list[dict[str, Any]] = []
-    for t in tuning.values:
-        alone = replace(
-            production, strategy=PASSING[tuning.channel], context_k=production.candidate_k,
-            thresholds={} if t is None else {tuning.channel: t},
-        )  # fmt: skip
-        passing = replay(recording, alone)
-        manifest = {"run": "passing"}
-        one = _scored(run_of(recording, alone, passing, manifest), suite, ["SetR", "SetP"])
-        shown = replace(
-            production, thresholds={
-                **{k: v for k, v in production.thresholds.items() if k != tuning.channel},
-                **({} if t is None else {tuning.channel: t}),
-            },
-        )  # fmt: skip
-        lists = replay(recording, shown)
-        packed = _scored(run_of(recording, shown, lists, {"run": "shown"}), suite, [TOKENS])
-        values = _values(one, np.array([_n(r) for r in passing.final.rows], np.int64))
+    alone = replace(
+        production, strategy=PASSING[tuning.channel], context_k=production.candidate_k,
+        thresholds={},
+    )  # fmt: skip
+    passing = [replay(recording, alone.cut_at(tuning.channel, t)) for t in tuning.values]
+    ones = _scored(recording, alone, passing, suite, ["SetR", "SetP"])
+    lists = [replay(recording, production.cut_at(tuning.channel, t)) for t in tuning.values]
+    packs = _scored(recording, production, lists, suite, [TOKENS])
+    for t, own, one, packed in zip(tuning.values, passing, ones, packs, strict=True):
+        values = _values(one, np.array([_n(r) for r in own.final.rows], np.int64))
         parts: list[tuple[str, I64 | None]] = [(WHOLE, None)]
         for column in by:
             parts += slices_of(one, column)
@@ -101,10 +94,15 @@ def _n(rows: Any) -> int:
     return -1 if rows is None else len(rows)
 
 
-def _scored(run: Any, suite: Path, measures: list[str]) -> RunScores:
-    found = score([run], suite=suite, measures=measures, topics="common", names=["passing"],
-                  allow_empty=True)  # fmt: skip
-    return found.runs[0]
+def _scored(
+    recording: Recording, setup: Setup, lists: list[Replayed], suite: Path, measures: list[str]
+) -> list[RunScores]:
+    """The rankings of every threshold, scored together: labels are read once."""
+    names = [f"threshold {i}" for i in range(len(lists))]
+    runs = [run_of(recording, setup, one, {"run": name})
+            for name, one in zip(names, lists, strict=True)]  # fmt: skip
+    return score(runs, suite=suite, measures=measures, topics="common", names=names,
+                 allow_empty=True).runs  # fmt: skip
 
 
 def _values(run: RunScores, passing: I64) -> tuple[F64, Any]:

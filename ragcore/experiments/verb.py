@@ -64,9 +64,12 @@ def sweep(
     for done, row in enumerate(rows):
         progress(ROWS, done, len(rows))
         made.append(session.row(row))
+    if curve and best is None:
+        made.append(session.untuned())
+        made.sort(key=lambda row: EXPERIMENTS.index(row["experiment"]))
     progress(ROWS, len(rows), len(rows))
-    about = _about(config, session.production, session)
     notes = list(dict.fromkeys([*session.notes, *baseline["audit"]]))
+    about = _about(config, session.production, session) | {"notes": notes}
     return SweepResult(about, baseline, made, curve, dict(held.found), notes)
 
 
@@ -76,20 +79,22 @@ def _ordered(rows: list[Row]) -> list[Row]:
 
 def _about(config: Config, production: Setup, session: Session) -> dict[str, Any]:
     suite = config.suite
-    plan = config.plans["ladder"]
     said = suite.settings.get("cannot_show", [])
     cases = suite.cases
     return {
         "name": config.name, "suite": suite.name, "kind": suite.kind, "split": config.split,
         "cannot_show": [said] if isinstance(said, str) else list(said),
-        "n_cases": _n_cases(cases, config.split), "pool": pool_size(suite),
+        "n_cases": _n_cases(cases, config.split), "n_run": session.n_run, "pool": pool_size(suite),
         "production": production.manifest(), "baseline": PRODUCTION,
-        "primary": list(plan.primary), "guards": dict(plan.guards), "p95_ratio": plan.p95_ratio,
-        "plans": {name: list(one.primary) for name, one in config.plans.items()},
+        "plans": {
+            name: {"primary": list(one.primary), "guards": dict(one.guards),
+                   "p95_ratio": one.p95_ratio, "tokens_ratio": one.tokens_ratio}
+            for name, one in config.plans.items()
+        },
         "by": list(config.by), "measures": session.judge.measures,
         "run": config.run.name if config.run is not None else None,
         "reranker": session.reranker.name if session.reranker else None,
-        "embed": config.embed or None, "level": plan.level or 0.95,
+        "embed": config.embed or None, "level": config.plans["ladder"].level or 0.95,
         "types": _types(cases, config.split),
         "files": [config.where, str(suite.path / "cases.arrow")],
         "choose": config.tuning.choose if config.tuning else None,
@@ -111,6 +116,6 @@ def _types(cases: Any, split: str) -> dict[str, int]:
         strict=True,
     ):  # fmt: skip
         if own == split:
-            for one in (types or []) if isinstance(types, list) else [types]:
-                found.setdefault(str(one), set()).add(case)
+            for one in (types or [None]) if isinstance(types, list) else [types]:
+                found.setdefault("(none)" if one is None else str(one), set()).add(case)
     return {name: len(members) for name, members in sorted(found.items())}

@@ -153,8 +153,7 @@ def record(
         vectors, spent = vectors_of_questions(index, questions, embed, clock)
         if spent:
             stages["embed"] = np.full(n, spent / 1000 / max(n, 1))
-    for done, channel in enumerate(need.channels):
-        progress("searching", done, len(need.channels))
+    for channel in need.channels:
         if channel == BM25:
             with_bm25 = next(s for s in need.setups if BM25 in s.channels)
             made: Any = lexical_of(index, questions, with_bm25.settings())
@@ -163,15 +162,17 @@ def record(
         elif channel == DENSE:
             ef = next(s.ef for s in need.setups if DENSE in s.channels)
             made = Approximate(index, vectors, ef)
-            manifest["ann"] = {"ef_search": ef}
         else:
             made = Exact(index, vectors)
         if n:  # whatever loads or compiles is no part of a latency
             made.search(0, 1, need.depth, eligibility.mask(0), 1)
+            made.n_completed = 0
         found[channel] = ways.run(
             made, need.depth, eligibility, n, after=settings.filter_when == "after",
-            together=False, threads=1, clock=clock,
+            together=False, threads=1, clock=clock, progress=progress,
         )  # fmt: skip
+        if channel == DENSE:
+            manifest["ann"] = {"ef_search": made.ef, "n_exact": made.n_completed, "n": n}
         stages[channel] = found[channel].duration_us
     final = found[need.channels[0]]
     for base in need.fused:
@@ -196,11 +197,11 @@ def _fused(
 def rerank(
     recording: Recording, setups: list[Setup], reranker: Reranker, progress: Progress,
     clock: ways.Clock = time.perf_counter_ns,
-) -> tuple[Ranked, F64]:  # fmt: skip
+) -> tuple[Ranked, F64, list[str]]:  # fmt: skip
     """Scores of all candidates that any of some setups would have reranked, best first.
 
     Also the microseconds of each question: of all of its candidates, which may be more than one
-    setup has.
+    setup has; and what was noticed.
     """
     texts, questions = recording.pool.texts, recording.questions
     assert texts is not None
@@ -213,25 +214,40 @@ def rerank(
         for i, rows in enumerate(candidates(recording, setup)):
             wanted[i] |= set() if rows is None else set(rows.tolist())
     out, spent = Ranked([], [], np.zeros(n)), np.zeros(n)
-    if n and wanted[0]:  # whatever loads is no part of a latency
-        scored(reranker, questions.texts[0], [texts[min(wanted[0])]], clock)
+    probe = next((i for i in range(n) if len(wanted[i]) > 1), -1)
+    alone, notes = np.empty(0), list[str]()
+    if probe >= 0:  # whatever loads is no part of a latency
+        alone, _ = scored(reranker, questions.texts[probe], [texts[min(wanted[probe])]], clock)
     for i in range(n):
         progress("reranking", i, n)
         rows = sorted(wanted[i])
         scores, spent[i] = scored(reranker, questions.texts[i], [texts[r] for r in rows], clock)
+        if i == probe and not np.isclose(scores[0], alone[0], rtol=1e-2, atol=1e-4):
+            notes.append(
+                f"reranker {reranker.name} scores a candidate by the others beside it (alone "
+                f"{alone[0]:.6g}, among {len(rows)} {scores[0]:.6g}): rows with fewer candidates "
+                "are no runs of their own"
+            )
         order = np.lexsort((np.array(rows, np.int64), -scores))
         out.rows.append(np.array(rows, np.int32)[order])
         out.scores.append(scores[order])
-    return out, spent
+    return out, spent, notes
 
 
-def extended(recording: Recording, reranked: Ranked, spent: F64, reranker: str) -> pa.Table:
+def extended(
+    recording: Recording,
+    reranked: Ranked,
+    spent: F64,
+    reranker: str,
+    notes: list[str] | None = None,
+) -> pa.Table:
     """The case batch of a recording with a stage `reranked`."""
+    manifest = recording.manifest | {"reranker": reranker, "noticed": notes or []}
     lists = {**recording.lists, RERANKED_STAGE: reranked}
     timings = {**recording.timings, RERANKED_STAGE: spent}
     stages = {k: v for k, v in timings.items() if k not in WHOLE and not np.isnan(v).any()}
     first = next(name for name in CHANNELS if name in lists)
     return run_table(
         recording.pool, recording.questions, lists, lists[first],
-        max(recording.depth.values()), stages, recording.manifest | {"reranker": reranker},
+        max(recording.depth.values()), stages, manifest,
     )  # fmt: skip

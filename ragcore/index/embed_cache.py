@@ -97,6 +97,12 @@ class VectorCache:
         """Add one block, `vectors` being (len(keys), dim)."""
         if vectors.shape != (len(keys), self.dim):
             raise ValueError(f"{vectors.shape} vectors for {len(keys)} keys of {self.dim} numbers")
+        try:
+            self._append(keys, vectors)
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _append(self, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         stream = self._stream or self._begin()
         head = _HEAD.pack(_MAGIC, len(keys), self.dim)
         body = b"".join(keys) + np.ascontiguousarray(vectors, "<f4").tobytes()
@@ -108,10 +114,19 @@ class VectorCache:
 
     def close(self) -> None:
         """Put what was added on the disk."""
-        if self._stream is not None:
-            os.fsync(self._stream.fileno())
-            self._stream.close()
-            self._stream = None
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return
+        try:
+            with stream:
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> InputError:
+        reason = f"cannot be written: {error.strerror or error}"
+        return InputError(self.folder, reason, "a folder with room and permission")
 
     def _begin(self) -> IO[bytes]:
         """A new file under the next free number."""

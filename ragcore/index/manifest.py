@@ -7,7 +7,6 @@ killed leaves the old index as it was.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -24,10 +23,6 @@ FORMAT = 1
 
 NAME = "manifest.json"
 _BUILDING, _FOLDER = ".building-", "data-"
-_UNWRITABLE = (
-    None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO
-)  # fmt: skip
-"""What a full disk, a quota or a missing permission raises; without a number: numpy, tantivy."""
 
 
 def canonical(value: Any) -> bytes:
@@ -144,12 +139,9 @@ def new_folder(index: Path) -> Iterator[Path]:
         raise InputError(index, error.strerror or str(error), "a directory to write to") from None
     try:
         yield folder
-    except OSError as error:
-        if error.errno not in _UNWRITABLE:
-            raise
-        reason = (error.strerror or str(error)).splitlines()[0]
-        wanted = "a folder with room and permission"
-        raise InputError(index, f"cannot be written: {reason}", wanted) from None
+    except OSError as error:  # no room, mostly
+        reason = f"cannot be written: {error.strerror or error}"
+        raise InputError(index, reason, "a directory with room and permission") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if not any(index.iterdir()):

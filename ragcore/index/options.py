@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragcore.analysis import Analyzer
-from ragcore.errors import InputError
+from ragcore.errors import InputError, UsageError
 
 DOCUMENTS = "documents.arrow"
 METRICS = ("cosine", "ip", "l2")
@@ -29,6 +29,16 @@ class GraphSettings:
     ef_construction: int = 200
     seed: int = 42
     threads: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what hnswlib would crash on."""
+        for name, low, high in (("M", 2, 512), ("ef_construction", 1, 2**31 - 1),
+                                ("seed", 0, 2**63 - 1), ("threads", 1, 2**31 - 1)):  # fmt: skip
+            value = getattr(self, name)
+            if type(value) is not int or not low <= value <= high:
+                raise UsageError(
+                    f"HNSW: {name} is {value!r}", f"a whole number from {low} to {high}"
+                )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from typing import Any
 from ragcore.report.table import aligned, decimal, markdown, plain
 
 FEW = 10
+TELLING = 0.1
+"""Share by which context tokens must differ for a sentence to say so."""
 WHOLE = "all"
 
 
@@ -59,31 +61,55 @@ def opening(found: Any) -> list[str]:
     kind = about["kind"] or "kind not stated"
     out = [
         f"sweep {about['name']}: suite {about['suite']} ({kind}), split {about['split']}, "
-        f"{about['n_cases']} cases" + (f", {about['pool']} chunks" if about["pool"] else "")
+        f"{_cases(about)}" + (f", {about['pool']} chunks" if about["pool"] else "")
     ]
     out += [f"cannot show: {line}" for line in about["cannot_show"]]
     source = f"the recorded run {about['run']}" if about["run"] else "one wide run, searched here"
     out.append(f"baseline: production; every row replays {source}")
     out.append(f"production: {_settings(about['production'])}")
-    guards = ", ".join(f"{name} by {margin:g}" for name, margin in about["guards"].items())
-    out.append(
-        f"plan: primary {', '.join(about['primary']) or 'none'}; guards {guards or 'none'}; "
-        f"p95 ratio {about['p95_ratio']:g}"
-    )
-    for name, primary in about["plans"].items():
-        used = any(row["experiment"] == name for row in found.rows)
-        if used and primary != about["primary"]:
-            out.append(f"plan of {name}: primary {', '.join(primary)}")
+    label = found.baseline["label"]
+    if label.startswith("prefix"):
+        out.append(f"production is replayed, too: {label}; a search at its candidate_k may differ")
+    out += [f"production: {line}" for line in found.baseline["notes"]]
+    out += _plans(found)
     cells = [cell for cell in found.baseline["cells"] if cell["slice"] == WHOLE]
     room = [f"{cell['measure']} {cell['saturation']}" for cell in cells if cell["saturation"]]
     if room:
         out.append(f"production leaves: {'; '.join(room)}")
+    out += [f"note: {line}" for line in about["notes"]]
     if about["types"]:
         counted = [
             f"{name} {n}{' (descriptive)' if n < FEW else ''}" for name, n in about["types"].items()
         ]
         out.append(f"types: {', '.join(counted)}")
     return out
+
+
+def _cases(about: dict[str, Any]) -> str:
+    """How many cases there are, and how many of them rows are of."""
+    if about["n_run"] == about["n_cases"]:
+        return f"{about['n_cases']} cases"
+    return f"{about['n_run']} of {about['n_cases']} cases"
+
+
+def _plans(found: Any) -> list[str]:
+    """The plan, and those of experiments that have another one."""
+    used = dict.fromkeys(row["experiment"] for row in found.rows)
+    said: dict[str, list[str]] = {}
+    for name in used:
+        one = found.about["plans"][name]
+        guards = ", ".join(f"{key} by {margin:g}" for key, margin in one["guards"].items())
+        tokens = "none" if one["tokens_ratio"] is None else f"{one['tokens_ratio']:g}"
+        text = (
+            f"primary {', '.join(one['primary']) or 'none'}; guards {guards or 'none'}; "
+            f"p95 ratio {one['p95_ratio']:g}; tokens ratio {tokens}"
+        )
+        said.setdefault(text, []).append(name)
+    common = max(said, key=lambda text: len(said[text]), default="")
+    return [
+        f"plan: {text}" if text == common else f"plan of {', '.join(names)}: {text}"
+        for text, names in sorted(said.items(), key=lambda each: each[0] != common)
+    ]
 
 
 def _settings(manifest: dict[str, Any], prefix: str = "") -> str:
@@ -122,8 +148,11 @@ def _dashboard(found: Any) -> tuple[list[str], list[list[str]]]:
             continue
         shown = found.standing(row)
         said = f"({row['reason']})" if row["state"] == "unchanged" else row["verdict"] or "none"
-        if row.get("conflicts", {}).get(deciding(found, row)):
+        if row.get("conflicts", {}).get(found.deciding(row)):
             said += "; slices disagree"
+        ratio = _tokens_ratio(row)
+        if row.get("verdict") == "adopt" and ratio is not None and ratio > 1 + TELLING:
+            said += f"; {ratio:.2f} times the context tokens"
         body.append([row["experiment"], row["name"], *_values(shown, names), *_costs(shown), said])
     return head, body
 
@@ -134,9 +163,7 @@ def _values(row: dict[str, Any], names: list[str]) -> list[str]:
     for name in names:
         cell = cells.get(name)
         text = decimal(cell["mean"]) if cell is not None else "-"
-        if cell is not None and cell["n_missing"]:
-            text += f" ({cell['n_missing']} missing)"
-        out.append(text)
+        out.append(text + _gone(cell))
     return out
 
 
@@ -146,10 +173,23 @@ def _costs(row: dict[str, Any]) -> list[str]:
     return [
         "missing" if p50 is None else f"{p50 / 1000:.3f}",
         "missing" if p95 is None else f"{p95 / 1000:.3f}",
-        f"at depth {row['depth']}" if row.get("timed") else "",
+        row.get("timed") or "",
         "missing" if size is None else f"{size:,}",
-        "missing" if tokens is None else f"{tokens:.1f}",
+        "missing" if tokens is None else f"{tokens:.1f}{_gone(_of(row).get('context.tokens'))}",
     ]
+
+
+def _gone(cell: dict[str, Any] | None) -> str:
+    """How many cases a mean leaves out, as something was not recorded."""
+    return f" ({cell['n_missing']} missing)" if cell is not None and cell["n_missing"] else ""
+
+
+def _tokens_ratio(row: dict[str, Any]) -> float | None:
+    """How many times as many tokens a row shows, over the same cases; None where not known."""
+    cell = _of(row).get("context.tokens")
+    if cell is None or not cell.get("before") or cell.get("after") is None:
+        return None
+    return cell["after"] / cell["before"]
 
 
 def _differences(found: Any) -> tuple[list[str], list[list[str]]]:
@@ -159,7 +199,7 @@ def _differences(found: Any) -> tuple[list[str], list[list[str]]]:
     head = ["row", *(["against"] if anchors else []), "change", *names, "p Holm", "replay"]
     body = []
     for row in rows:
-        cells, primary = _of(row), deciding(found, row)
+        cells, primary = _of(row), found.deciding(row)
         change = "; ".join(row["changes"])
         if not row["single_change"]:
             change += " (not a single change)"
@@ -182,12 +222,6 @@ def interval(cell: dict[str, Any] | None) -> str:
     return f"{text} [{cell['delta_low'] + 0.0:.4f}, {cell['delta_high'] + 0.0:.4f}]"
 
 
-def deciding(found: Any, row: dict[str, Any]) -> str:
-    """The measure that a row is judged by: the one that decided, else the first registered."""
-    registered = found.about["plans"].get(row["experiment"], found.about["primary"])
-    return row.get("primary") or next(iter(registered), "")
-
-
 def _by_type(found: Any) -> tuple[list[str], list[list[str]]]:
     """Differences of the deciding measure on every slice; a star where a slice is tiny."""
     rows = [row for row in found.rows if row["state"] == "evaluated"]
@@ -203,7 +237,7 @@ def _by_type(found: Any) -> tuple[list[str], list[list[str]]]:
     head += [f"{name} (n={counts.get(name, 0)}{tiny(counts.get(name, 0))})" for name in slices]
     body = []
     for row in rows:
-        name = deciding(found, row)
+        name = found.deciding(row)
         line = [row["name"], name]
         for part in (WHOLE, *slices):
             cell = _of(row, part).get(name)
@@ -272,10 +306,13 @@ def sentences(found: Any) -> list[str]:
         best = next((r for r in found.curve if r["chosen"] and r["slice"] == WHOLE), None)
         if best is not None:
             t = _threshold(best)
+            name = found.about["choose"]
+            n, whole = best[f"n_{name}"], best["n_recall"]
+            over = f" over {n} cases, of {whole} that have an answer" if n < whole else ""
             out.append(
-                f"threshold on {best['channel']}: {t} has the best {found.about['choose']} on the "
-                f"split {best['split']} ({best[found.about['choose']]:.4f}); its row is of the "
-                f"split {found.about['split']}"
+                f"threshold on {best['channel']}: {t} has the best {name} on the split "
+                f"{best['split']} ({best[name]:.4f}{over}); its row is of the split "
+                f"{found.about['split']}"
             )
     return out
 
@@ -288,12 +325,21 @@ def _sentence(found: Any, row: dict[str, Any]) -> str:
         return f"{name}: {row['reason']}, nothing differs"
     against = "" if row["anchor"] == "production" else f" (against {row['anchor']})"
     change = "; ".join(row["changes"]).replace(": ", " ")
-    measure = deciding(found, row)
+    measure = found.deciding(row)
     cell = _of(row).get(measure)
     said = f"{change}{against}: {measure} {interval(cell)}"
+    if cell is not None and cell["n_matched"]:
+        said += f" over {cell['n_matched']} case{'s' if cell['n_matched'] > 1 else ''}"
     if cell is not None and cell["delta_low"] is not None:
         zero = cell["delta_low"] <= 0.0 <= cell["delta_high"]
         said += ", interval includes 0" if zero else ", interval excludes 0"
+    ratio = _tokens_ratio(row)
+    if ratio is not None and abs(ratio - 1) > TELLING:
+        tokens = _of(row)["context.tokens"]
+        said += (
+            f", context tokens {tokens['before']:.1f} -> {tokens['after']:.1f} ({ratio:.2f} times"
+            + (f", over {tokens['n_matched']} cases)" if tokens["n_missing"] else ")")
+        )
     said += f": {row['verdict'] or 'no verdict'}"
     extra = []
     if row["reasons"] and not row["reasons"][0].startswith((f"{measure} ", "tainted")):
@@ -306,12 +352,12 @@ def _sentence(found: Any, row: dict[str, Any]) -> str:
         extra.append(row["label"])
     if not row["single_change"]:
         extra.append("not a single change")
-    tokens = _of(row).get("context.tokens")
-    if row["experiment"] == "chunking" and tokens is not None and tokens["after"] is not None:
-        extra.append(
-            f"a rank holds more text: {tokens['before']:.1f} -> {tokens['after']:.1f} context "
-            "tokens"
-        )
+    if row["experiment"] == "chunking":
+        extra.append("a rank holds more text")
+    if row["verdict"] in ("adopt", "product decision"):
+        extra += [
+            why for why in row["reasons"][1:] if why.startswith(("context tokens", "p95 not"))
+        ]
     if row["tainted"]:
         extra.append(row["reasons"][0])
     extra += row["notes"]

@@ -265,6 +265,7 @@ pairs_of = st.lists(st.tuples(st.integers(-3, 6), st.integers(0, 4)), min_size=1
 usable = pairs_of.filter(lambda pairs: any(m for _, m in pairs))
 
 
+@COMPILED
 @given(usable, st.sampled_from([0.5, 0.8, 0.95]))
 @settings(PROFILE)
 def test_interval__of_negated_numerators_is_mirrored(pairs, level):
@@ -273,6 +274,7 @@ def test_interval__of_negated_numerators_is_mirrored(pairs, level):
     assert (mirrored.low, mirrored.high) == (-found.high, -found.low)
 
 
+@COMPILED
 @given(usable, st.integers(-4, 4), st.integers(1, 9), st.integers(1, 9))
 @settings(PROFILE)
 def test_interval__follows_shift_and_scale(pairs, shift, over, under):
@@ -283,6 +285,7 @@ def test_interval__follows_shift_and_scale(pairs, shift, over, under):
         assert other == pytest.approx(over * (end + shift) / under, rel=1e-13, abs=1e-13)
 
 
+@COMPILED
 @given(usable, st.randoms(use_true_random=False))
 @settings(PROFILE)
 def test_interval__is_unchanged_by_order(pairs, random):

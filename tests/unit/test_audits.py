@@ -97,6 +97,13 @@ def test_counts__of_common_topics_say_left_out():
     assert "missing in the run, left out (--topics common): 'gone'" in "\n".join(found.warnings)
 
 
+def test_counts__of_what_is_left_out_are_not_those_of_what_is_scored():
+    judged = {"q": {"a": 0}, "gone": {"a": 0}}
+    for topics, n in (("common", 1), ("judged", 2)):
+        found = audit({"q": {"a": 1.0}}, judged, topics=topics, no_relevant="na")
+        assert found.counts["cases without a relevant document"] == n
+
+
 def test_counts__many_names_are_cut_short():
     qrels = {f"c{i}": {"a": 1} for i in range(9)} | {"q": {"a": 1}}
     said = "\n".join(audit({"q": {"a": 1.0}}, qrels).warnings)

@@ -240,7 +240,7 @@ def test_tables__have_their_schemas_and_hold_every_slice(found):
 def test_page__reads_the_result_in_words(found):
     said = report.sentences(found)
     line = next(one for one in said if one.startswith("strategy hybrid-exact -> bm25"))
-    assert "R@1 -0.0625 [-0.3125, 0.1875], interval includes 0: reject" in line
+    assert "R@1 -0.0625 [-0.3125, 0.1875] over 16 cases, interval includes 0: reject" in line
     assert "sign conflict by type: type=keyword +0.2500, type=paraphrase -0.3750" in line
     page = report.page(found, "md").decode()
     assert "suite world (development (made for tests)), split test, 20 cases, 96 chunks" in page
@@ -251,7 +251,7 @@ def test_page__reads_the_result_in_words(found):
 
 
 def test_context_k__is_decided_by_what_reaches_the_context(found):
-    assert found.about["plans"]["context_k"][0] == "context.coverage"
+    assert found.about["plans"]["context_k"]["primary"][0] == "context.coverage"
     assert whole(found.row("context_k=5"))["R@5"]["delta"] == 0.0
     assert whole(found.row("context_k=5"))["context.coverage"]["delta"] > 0
 

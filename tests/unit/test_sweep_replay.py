@@ -138,7 +138,7 @@ def test_hnsw__is_a_prefix_and_never_a_run_of_its_k(world):
 def test_rerank__orders_the_fused_candidates(world, wide_runs):
     setup = Setup("hybrid-exact+reranker", 6, 2, rrf_k=60.0)
     base, reranker = wide_runs[()], load_reranker("python:sweep_world:overlap")
-    scores, spent = wide.rerank(base, [setup], reranker, no_progress)
+    scores, spent, _ = wide.rerank(base, [setup], reranker, no_progress)
     part = recordings.read_recording(
         wide.extended(base, scores, spent, reranker.name), "wide", base.pool, base.questions
     )
@@ -170,7 +170,7 @@ def test_rerank__orders_the_fused_candidates(world, wide_runs):
 def test_rerank__a_unit_without_a_score_makes_its_case_missing(world, wide_runs):
     setup = Setup("hybrid-exact+reranker", 6)
     base, reranker = wide_runs[()], load_reranker("python:sweep_world:pairs")
-    scores, spent = wide.rerank(base, [setup], reranker, no_progress)
+    scores, spent, _ = wide.rerank(base, [setup], reranker, no_progress)
     worst = int(replay(base, Setup(candidate_k=6)).final.rows[2][3])
     kept = scores.rows[2] != worst
     scores.rows[2], scores.scores[2] = scores.rows[2][kept], scores.scores[2][kept]

@@ -56,6 +56,14 @@ UP, DOWN, BOTH = moved(0.1, 0.3), moved(-0.3, -0.1), moved(-0.1, 0.2)
         (Plan(("R@5",), guards={"AP": 0.1}), {"R@5": UP}, {}, "inconclusive: noise"),
         (Plan(("R@5",), guards={"AP": 0.4}), {"R@5": UP, "AP": DOWN}, {}, "adopt"),
         (Plan(("R@9",)), {"R@5": UP}, {}, "inconclusive: saturated"),
+        (Plan(("R@5",)), {"R@5": UP}, {"tokens": (100.0, 900.0)}, "adopt"),
+        (Plan(("R@5",), tokens_ratio=2.0), {"R@5": UP}, {"tokens": (100.0, 200.0)}, "adopt"),
+        (Plan(("R@5",), tokens_ratio=2.0), {"R@5": UP}, {"tokens": (100.0, 201.0)},
+         "product decision"),
+        (Plan(("R@5",), tokens_ratio=2.0), {"R@5": UP}, {"tokens": (0.0, 1.0)},
+         "product decision"),
+        (Plan(("R@5",), tokens_ratio=2.0), {"R@5": UP}, {}, "adopt"),
+        (Plan(("R@5",), tokens_ratio=2.0), {"R@5": DOWN}, {"tokens": (100.0, 900.0)}, "reject"),
     ],
 )  # fmt: skip
 def test_decide(plan, found, options, verdict):
@@ -76,6 +84,24 @@ def test_decide__moves_on_to_the_first_live_measure():
     assert (alone.verdict, alone.primary) == ("adopt", "AP")  # a gain from nothing is a gain
     none = decide(Plan(("R@5",)), found, {"R@5": FULL})
     assert (none.verdict, none.primary) == ("inconclusive: saturated", "")
+
+
+def test_decide__names_every_cost_beyond_its_bound_and_what_is_not_known():
+    plan = Plan(("R@5",), tokens_ratio=2.0)
+    got = decide(plan, {"R@5": UP}, {"R@5": LIVE}, latency=(100.0, 300.0), tokens=(100.0, 381.0))
+    assert got.reasons[:2] == (
+        "p95 grows 3.00 times, above 2", "context tokens grow 3.81 times, above 2"
+    )  # fmt: skip
+    unknown = decide(plan, {"R@5": UP}, {"R@5": LIVE})
+    assert unknown.reasons[-1].startswith("context tokens not compared")
+    none = decide(Plan(("R@9",)), {"R@5": UP}, {"R@5": LIVE})
+    assert none.reasons[0] == "no primary measure has a case on both sides"
+
+
+@pytest.mark.parametrize("ratio", [0, -1.0, math.inf, math.nan, "2", True])
+def test_plan__refuses_ratios_of_tokens_that_are_none(ratio):
+    with pytest.raises(InputError, match="tokens_ratio"):
+        Plan(("R@5",), tokens_ratio=ratio)
 
 
 def test_decide__a_development_suite_bears_no_claim():
