@@ -12,6 +12,7 @@ from pathlib import Path
 from ragcore.catalogue import folder as folders
 from ragcore.catalogue import pinned
 from ragcore.catalogue.corpus import as_asked, in_vectors, indexed, read_corpus, timed
+from ragcore.catalogue.descriptor import DEEPEST
 from ragcore.catalogue.entries import Entry, Scope
 from ragcore.catalogue.rungs import Rung, measure_rooms, search_rung
 from ragcore.catalogue.sound import refuse, refuse_columns
@@ -185,6 +186,8 @@ def check_wanted(entry: Entry, how: Wanted) -> tuple[list[str], list[Scope]]:
                 f"{entry.name} has recorded runs and no strategies: nothing is searched",
                 f"run it without {option}",
             )
+    if max(how.candidate_k, how.context_k) > DEEPEST:
+        raise UsageError(f"a depth of {max(how.candidate_k, how.context_k)}", f"{DEEPEST} at most")
     known = {scope.name: scope for scope in entry.scopes}
     for name in how.scopes:
         if name not in known:

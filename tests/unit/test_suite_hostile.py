@@ -95,6 +95,8 @@ def test_descriptor__of_nonsense_is_refused_by_name(shore, change, said):
         ({"top": 'filters = ["valid_at"]'}, {}, "filter 'valid_at': its chunks have no such"),
         ({"end": SCOPE + 'question = "zork"'}, {}, "asks the column 'zork'; expected a column of"),
         ({"end": SCOPE + 'question = "type"'}, {}, "asks the column 'type'; expected a column of"),
+        ({}, {"candidate_k": 2**62}, "a depth of"),
+        ({}, {"context_k": 2**62}, "a depth of"),
         ({}, {"split": "moon"}, "splits test; expected cases of split 'moon'"),
     ],
 )
