@@ -19,6 +19,7 @@ from ragcore.errors import UsageError
 from ragcore.gatekeeper import Gatekeeper
 from ragcore.gates import Result, gates_of, parse_gates, registered
 from ragcore.plan import TOKENS
+from ragcore.reviewed import reviewed
 from ragcore.scores import Scores
 from ragcore.stats import SIDES, TEST
 from ragcore.verdict import Verdict, decide, taint
@@ -57,7 +58,7 @@ class Comparison:
             found = decide(
                 settings.plan, {name: c.paired for name, c in whole.items()},
                 {name: c.room for name, c in whole.items()}, violated, one.latency, kind,
-                frozenset(less), _tokens(whole),
+                frozenset(less), _tokens(whole), reviewed(one.after)[1],
             )  # fmt: skip
             self.verdicts.append(taint(found, one.tainted))
         self._adjust()

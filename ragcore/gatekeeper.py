@@ -106,6 +106,8 @@ class Gatekeeper:
         gone = sum(cell.counts[state] for state in ("missing", "disputed", "failed"))
         if gate.field in COUNTS:
             counts = {f"n_{s}": n for s, n in cell.counts.items()} | {"n_cases": cell.n_cases}
+            if not cell.n_cases and gate.field != "n_cases":
+                return Result(gate, run.name, name, FAIL, None, "no case to count")
             return _judged(gate, run.name, name, float(counts[gate.field]))
         n = cell.values.size + gone + lost
         if gate.field == COVERAGE:
@@ -171,11 +173,13 @@ class Gatekeeper:
     def _reviewed(self, one: Contrast) -> tuple[Contrast, int]:
         """A comparison without unreviewed cases, and how many these are."""
         after, left_out = self._own[id(one.after)]
-        if not left_out or one.again is None:
-            return one, left_out
+        key = id(one.before)
+        before, also = self._own[key] = self._own.get(key) or reviewed(one.before)
+        if not (left_out or also) or one.again is None:
+            return one, 0
         if id(one) not in self._again:
-            self._again[id(one)] = one.again(reviewed(one.before)[0], after)
-        return self._again[id(one)], left_out
+            self._again[id(one)] = one.again(before, after)
+        return self._again[id(one)], max(left_out, also)
 
     def _difference(self, gate: Gate, one: Contrast, cell: Cell) -> Result:
         found, run = cell.paired, one.after.name

@@ -78,7 +78,7 @@ def read_questions(
     else:
         where, table = "cases", arrow.from_stream(source)
     if split is not None:
-        table = _of_split(where, table, split)
+        table = of_split(where, table, split)
     name = arrow.find(table, schema.CASE_NAMES)
     if name is None:
         raise InputError(
@@ -128,7 +128,14 @@ def _read(path: Path) -> pa.Table:
     return arrow.read_checked(path, wanted, "the columns are case_id and question")
 
 
-def _of_split(where: str, table: pa.Table, split: str) -> pa.Table:
+def of_split(where: str, table: pa.Table, split: str) -> pa.Table:
+    """The cases of one split.
+
+    Raises
+    ------
+    InputError
+        If there is none: the message says which splits there are.
+    """
     if "split" not in table.column_names:
         raise InputError(where, "no column split", f"cases of split {split!r}", "leave --split out")
     kept = [row for row, value in enumerate(_plain(table["split"])) if value == split]

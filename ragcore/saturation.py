@@ -49,7 +49,7 @@ class Saturation:
 
 
 def saturation(
-    values: F64, ceiling: F64, k: int = 0, pool: int | None = None, level: float = 0.95
+    values: F64, ceiling: F64, k: int = 0, pool: float | None = None, level: float = 0.95
 ) -> Saturation:
     """Judge one measure by the baseline's values.
 

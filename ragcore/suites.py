@@ -23,6 +23,8 @@ from ragcore_kernels.ranking import BY_SCORE
 from ragcore_kernels.rows import SCORE_NONE
 
 _RELEVANT_ROLES = ("", "supporting", "conflicting")
+UNFINISHED = "unfinished"
+"""Key of a `suite.toml` whose folder is being written: it is no suite until the key is gone."""
 
 
 @dataclass
@@ -54,12 +56,9 @@ def open_suite(path: Path) -> Suite:
         If the folder is no suite, or its files are broken.
     """
     toml = path / "suite.toml"
-    settings: dict[str, Any] = {"name": path.name}
+    settings: dict[str, Any] = {"name": path.resolve().name}
     if toml.is_file():
-        try:
-            settings |= tomllib.loads(toml.read_text("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(toml, f"broken TOML: {error}", "a suite.toml") from None
+        settings |= read_toml(toml)
     file = next((p for n in ("arrow", "parquet") if (p := path / f"cases.{n}").is_file()), None)
     if file is None:
         raise InputError(
@@ -81,6 +80,35 @@ def open_suite(path: Path) -> Suite:
         settings["name"], path, settings.get("kind", ""), list(settings.get("measures", ())),
         cases, settings,
     )  # fmt: skip
+
+
+def read_toml(toml: Path) -> dict[str, Any]:
+    """What a `suite.toml` says, if a suite can be made of it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, says a thing in another type, or its folder was never finished.
+    """
+    try:
+        said = tomllib.loads(toml.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(toml, f"broken TOML: {error}", "a suite.toml") from None
+    except OSError as error:
+        raise InputError(toml, error.strerror or str(error), "a readable suite.toml") from None
+    if said.get(UNFINISHED):
+        raise InputError(
+            toml, "a working folder that was never finished", "a whole suite",
+            "whatever wrote it was stopped: run it again",
+        )  # fmt: skip
+    for key in ("name", "kind"):
+        if not isinstance(said.get(key, ""), str):
+            raise InputError(toml, f"{key} = {said[key]!r}", "a text")
+    for key in ("measures", "cannot_show"):
+        value = said.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise InputError(toml, f"{key} = {value!r}", "a list of texts")
+    return said
 
 
 def pool_size(suite: Suite) -> int | None:
@@ -137,12 +165,14 @@ def find_suite(name: str, near: Path | None = None) -> Path:
         return direct
     around = [near.parent, near.parent.parent] if near is not None else []
     for folder in around:
-        if (folder / "suite.toml").is_file() and _name_of(folder) == name:
+        if (folder / "suite.toml").is_file() and folded(_name_of(folder)) == folded(name):
             return folder
     homes = [*suite_folders(), user_cache() / "suites"]
-    looked = [*(f / name for f in around), *(f / name for f in homes)]
+    looked = [_inside(folder, name) for folder in (*around, *homes)]
     there = [folder for folder in looked if (folder / "suite.toml").is_file()]
     for folder in there:
+        if _said(folder).get(UNFINISHED):
+            continue
         if any((folder / f"cases.{kind}").is_file() for kind in ("arrow", "parquet")):
             return folder
     if there:
@@ -154,11 +184,29 @@ def find_suite(name: str, near: Path | None = None) -> Path:
     )
 
 
-def _name_of(folder: Path) -> str:
+def folded(name: str) -> str:
+    """A suite's name, whatever its case and its dashes."""
+    return name.replace("_", "-").casefold()
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """Where a folder has the suite `name`, if it has it: by this name, else by one like it."""
+    if (folder / name).is_dir() or not folder.is_dir():
+        return folder / name
+    alike = (one for one in sorted(folder.iterdir()) if folded(one.name) == folded(name))
+    return next(alike, folder / name)
+
+
+def _said(folder: Path) -> dict[str, Any]:
+    """What the `suite.toml` of a folder says; nothing where it cannot be read."""
     try:
-        return tomllib.loads((folder / "suite.toml").read_text("utf-8")).get("name", folder.name)
-    except tomllib.TOMLDecodeError:
-        return folder.name
+        return tomllib.loads((folder / "suite.toml").read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError):
+        return {}
+
+
+def _name_of(folder: Path) -> str:
+    return str(_said(folder).get("name", folder.name))
 
 
 def judgements(suite: Suite, required: bool = False) -> Rows | None:

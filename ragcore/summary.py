@@ -102,7 +102,7 @@ def _column(run: RunScores, by: str) -> list[Any]:
         return list(run.lang)
     if run.cases is not None:
         names = run.cases.column_names
-        if by in names and not _is_nested(run.cases.schema.field(by).type):
+        if by in names and not is_nested(run.cases.schema.field(by).type):
             return _taken(run.cases[by].to_pylist(), run.label_of)
         if "slices" in names:
             maps = [dict(m or ()) for m in run.cases["slices"].to_pylist()]
@@ -112,7 +112,7 @@ def _column(run: RunScores, by: str) -> list[Any]:
         return list(run.repeat)
     traces = run.traces
     has = traces is not None and by in traces.column_names
-    if traces is not None and has and not _is_nested(traces.schema.field(by).type):
+    if traces is not None and has and not is_nested(traces.schema.field(by).type):
         return _taken(traces[by].to_pylist(), run.row_of)
     if by == "case_id":
         return [run.case_names[c] for c in run.case_of.tolist()]
@@ -127,7 +127,7 @@ def _column(run: RunScores, by: str) -> list[Any]:
     raise UsageError(f"no column {by!r} to slice by ({n} rankings of run {run.name!r})", hint)
 
 
-def _is_nested(kind: pa.DataType) -> bool:
+def is_nested(kind: pa.DataType) -> bool:
     """Whether a column holds more than values and lists of values; such a one slices nothing."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type

@@ -41,6 +41,7 @@ def decide(
     kind: str = "",
     less: frozenset[str] = frozenset(),
     tokens: tuple[float, float] = (math.nan, math.nan),
+    unreviewed: int = 0,
 ) -> Verdict:
     """Apply a plan to one candidate.
 
@@ -50,9 +51,10 @@ def decide(
     found, room : of each measure over all cases.
     violated : hard gates that failed.
     latency : p95 of baseline and candidate in microseconds, NaN of one that was not timed.
-    kind : of the suite; what a development, public or unreviewed one cannot bear, reasons say.
+    kind : of the suite; what a development or public one cannot bear, the reasons say.
     less : measures that are better when they fall.
     tokens : mean tokens of the context of both over the same cases, NaN where not known.
+    unreviewed : cases that nobody reviewed: they are among those that decide, and in no gate.
 
     Notes
     -----
@@ -61,7 +63,7 @@ def decide(
     if it lies below, and is uncertain in between; without a margin it holds from 0 up.
     """
     primary, reasons = _deciding(plan, found, room)
-    asides = [*reasons, *_remarks(latency, kind)]
+    asides = [*reasons, *_remarks(latency, kind, unreviewed)]
     if plan.tokens_ratio is not None and any(math.isnan(value) for value in tokens):
         asides.append("context tokens not compared: no case has them on both sides")
     if violated:
@@ -171,7 +173,7 @@ def _guards(
     return regressed, uncertain
 
 
-def _remarks(latency: tuple[float, float], kind: str) -> list[str]:
+def _remarks(latency: tuple[float, float], kind: str, unreviewed: int) -> list[str]:
     said = []
     timed = [not math.isnan(value) for value in latency]
     if all(timed):
@@ -183,6 +185,6 @@ def _remarks(latency: tuple[float, float], kind: str) -> list[str]:
         said.append("a development suite: it bears no claim about quality in production")
     elif kind.startswith("public"):
         said.append("a public suite is out of distribution: it sets no default of a product")
-    elif "unreviewed" in kind:
-        said.append("an unreviewed suite: it sets no default until a person has reviewed it")
+    if unreviewed:
+        said.append(f"{unreviewed} cases that nobody reviewed are in these numbers, and in no gate")
     return said

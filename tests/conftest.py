@@ -59,3 +59,19 @@ def shared_data() -> Path:
 def conformance() -> Path:
     """Cases with their expected results."""
     return _folder("conformance")
+
+
+@pytest.fixture
+def shore(tmp_path, monkeypatch):
+    """The collection, known in a catalogue of its own; its data in a folder of theirs."""
+    import collections_made as made
+
+    made.install(monkeypatch)
+    home = tmp_path / "catalogue"
+    made.write(home, tmp_path / "data")
+    monkeypatch.setattr("ragcore.places.suite_folders", lambda: [home])
+    monkeypatch.setattr("ragcore.catalogue.entries.suite_folders", lambda: [home])
+    monkeypatch.setattr("ragcore.suites.suite_folders", lambda: [home])
+    monkeypatch.setenv("RAGCORE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("RAGCORE_DATA", raising=False)
+    return tmp_path

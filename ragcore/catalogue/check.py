@@ -70,11 +70,19 @@ def _labels(facts: Facts) -> Finding:
         named = "; ".join(map(stale_label, facts.stale[:5]))
         found = f"{facts.n_stale} of {facts.n_items} do not hold: {named}"
         return Finding("labels", False, found)
-    found = f"{facts.n_items} items of evidence, every quote where its label says"
-    if not facts.n_chunks:
-        found = f"{facts.n_items} items of evidence; no corpus to check them by"
-    elif facts.n_unplaced:
-        found += f"; {facts.n_unplaced} lie in no chunk"
+    found = f"{facts.n_items} items of evidence"
+    if not facts.n_items:
+        found = "no labels of evidence"
+    elif not facts.n_chunks:
+        found += "; no corpus to check them by"
+    elif facts.n_quoted + facts.n_absent == facts.n_items:
+        found += ", every quote where its label says"
+    elif facts.n_quoted:
+        found += f", {facts.n_quoted} with a quote, each where its label says"
+    else:
+        found += ", none with a quote to check"
+    found += f"; {facts.n_absent} say that the corpus lacks them" if facts.n_absent else ""
+    found += f"; {facts.n_unplaced} lie in no chunk" if facts.n_unplaced else ""
     return Finding("labels", True, found)
 
 

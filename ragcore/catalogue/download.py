@@ -112,9 +112,28 @@ def _append(url: str, part: Path, have: int, size: int, progress: Progress) -> N
         headers["Range"] = f"bytes={have}-"
     request = urllib.request.Request(url, headers=headers)
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+        _refuse_other(url, part, answer, size)
         resumed = answer.status == 206 and _begins_at(answer, have)
         with part.open("ab" if resumed else "wb") as stream:
             _copy(answer, stream, have if resumed else 0, size, part.stem, progress)
+
+
+def _refuse_other(url: str, part: Path, answer: Any, size: int) -> None:
+    """Refuse what says of itself that it is another file: a page of a portal, one compressed."""
+    said = answer.headers.get("Content-Length", "")
+    if answer.status == 206:
+        said = answer.headers.get("Content-Range", "").rpartition("/")[2]
+    coding = answer.headers.get("Content-Encoding", "identity")
+    found = f"a file of {int(said):,} bytes" if said.isdecimal() and int(said) != size else ""
+    if coding not in ("identity", ""):
+        found = f"the file in another encoding, {coding}"
+    if found:
+        kind = answer.headers.get_content_type()
+        part.unlink(missing_ok=True)
+        raise InputError(
+            url, f"{found} ({kind})", f"{size:,} bytes",
+            "the source has changed, or something stands between: nothing of it was kept",
+        )  # fmt: skip
 
 
 def _begins_at(answer: Any, have: int) -> bool:
@@ -152,7 +171,13 @@ def _finish(url: str, part: Path, target: Path, sha256: str, size: int) -> None:
 def _alone(part: Path) -> Iterator[None]:
     """Keep a second download of the same file away; a lock dies with its process."""
     lock = part.with_name(f".{part.name}.lock")
-    with lock.open("w") as stream:
+    try:
+        held = lock.open("w")
+    except OSError as error:
+        raise InputError(
+            lock.parent, error.strerror or str(error), "a folder to write to"
+        ) from None
+    with held as stream:
         try:
             import fcntl
         except ImportError:  # no such locks here

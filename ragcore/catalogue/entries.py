@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragcore.errors import InputError, UsageError
+from ragcore.catalogue.descriptor import check
+from ragcore.errors import UsageError
 from ragcore.places import suite_folders
-from ragcore.search_settings import STRATEGIES
-
-PUBLIC = "public"
-_TEXTS = ("name", "title", "kind", "version", "licence", "source", "subset", "importer",
-          "citation", "budget_unit", "embed")  # fmt: skip
-_LISTS = ("cannot_show", "languages", "measures", "strategies", "by", "filters", "splits")
-_NUMBERS = ("candidate_k", "context_k")
-_PUBLIC_NEEDS = ("name", "title", "kind", "version", "licence", "source", "cannot_show",
-                 "importer", "measures", "strategies", "files")  # fmt: skip
+from ragcore.suites import folded, read_toml
 
 
 @dataclass(frozen=True)
@@ -120,9 +112,8 @@ def entry(name: str) -> Entry:
     if (folder / "suite.toml").is_file():
         return read_entry(folder)
     known = entries()
-    spelled = name.replace("_", "-").casefold()
     for one in known:
-        if one.name.replace("_", "-").casefold() == spelled:
+        if folded(one.name) == folded(name):
             return one
     if folder.is_dir():
         raise UsageError(f"the folder {name} has no suite.toml", "a suite says there what it is")
@@ -139,60 +130,6 @@ def read_entry(folder: Path) -> Entry:
         Naming the first key that is missing or not what it should be.
     """
     toml = folder / "suite.toml"
-    try:
-        settings = tomllib.loads(toml.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(toml, f"broken TOML: {error}", "a suite.toml") from None
-    except OSError as error:
-        raise InputError(toml, error.strerror or str(error), "a readable suite.toml") from None
-    _check(toml, settings)
-    return Entry(settings.get("name", folder.name), folder, settings)
-
-
-def _check(toml: Path, settings: dict[str, Any]) -> None:
-    """Refuse what the catalogue could not make sense of."""
-    for key in _TEXTS:
-        if not isinstance(settings.get(key, ""), str):
-            raise InputError(toml, f"{key} = {settings[key]!r}", "a text")
-    for key in _LISTS:
-        value = settings.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise InputError(toml, f"{key} = {value!r}", "a list of texts")
-    for key in _NUMBERS:
-        value = settings.get(key, 1)
-        if type(value) is not int or value < 1:
-            raise InputError(toml, f"{key} = {value!r}", "a whole number from 1 on")
-    for name in settings.get("strategies", []):
-        if name not in STRATEGIES:
-            raise InputError(toml, f"unknown strategy {name!r}", f"one of {', '.join(STRATEGIES)}")
-    for one in settings.get("scope", []):
-        texts = isinstance(one, dict) and [one.get("name"), one.get("question", "")]
-        if not texts or not all(isinstance(text, str) for text in texts):
-            raise InputError(toml, f"scope {one!r}", "a name, filters, a question's column")
-    _check_files(toml, settings.get("files", {}))
-    for one in settings.get("official", []):
-        gone = [key for key in ("url", "file", "sha256", "bytes") if key not in one]
-        if gone:
-            raise InputError(toml, f"official file {one.get('file')!r} without {gone[0]}",
-                             "url, file, sha256 and bytes")  # fmt: skip
-    if "importer" in settings:
-        for key in _PUBLIC_NEEDS:
-            if key not in settings:
-                raise InputError(toml, f"no {key}", "a public suite that says what it is")
-        if not settings["files"]:
-            raise InputError(toml, "no files", "the pinned files of a public suite")
-        if not settings["kind"].startswith(PUBLIC):
-            raise InputError(
-                toml, f"kind = {settings['kind']!r}", "a kind that begins with public",
-                "what an importer brings was made by others: its numbers stand apart",
-            )  # fmt: skip
-
-
-def _check_files(toml: Path, files: Any) -> None:
-    if not isinstance(files, dict):
-        raise InputError(toml, f"files = {files!r}", "a table by file name")
-    for name, record in files.items():
-        if not isinstance(record, dict) or not isinstance(record.get("sha256"), str):
-            raise InputError(toml, f"file {name!r} without sha256", "a checksum for every file")
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise InputError(toml, f"file {name!r}", "a path inside the folder")
+    settings = read_toml(toml)
+    check(toml, settings)
+    return Entry(settings.get("name", folder.resolve().name), folder, settings)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ragcore.evidence import Evidence
 from ragcore.measures.inputs import Shared
+from ragcore.reviewed import is_reviewed
 from ragcore.suites import Suite
 from ragcore.wording import overlap
 
@@ -54,7 +55,8 @@ class Facts:
     kinds : query types.
     n_chunks, n_documents : of the corpus, 0 without one.
     n_items, n_stale, n_unplaced : items of evidence; those whose quote is gone; those that lie in
-        no chunk.
+        no chunk, though nothing says that the corpus lacks them.
+    n_quoted, n_absent : items whose quote was looked for; those that the corpus lacks, as they say.
     stale : the stale ones, see `Evidence.stale_items`.
     n_reviewed : rows that a person reviewed; None where the suite does not say.
     """
@@ -72,6 +74,8 @@ class Facts:
     n_items: int = 0
     n_stale: int = 0
     n_unplaced: int = 0
+    n_quoted: int = 0
+    n_absent: int = 0
     stale: list[dict[str, Any]] = field(default_factory=list)
     n_reviewed: int | None = None
 
@@ -107,7 +111,7 @@ def facts_of(suite: Suite) -> Facts:
         _counted(columns["origin"]), _counted(columns["status"]), {},
     )  # fmt: skip
     if "reviewed" in table.column_names:
-        out.n_reviewed = sum(bool(v) for v in columns["reviewed"])
+        out.n_reviewed = sum(map(is_reviewed, columns["reviewed"]))
     shared = Shared(suite, None)
     evidence = shared.evidence
     if shared.chunks is not None:
@@ -119,8 +123,13 @@ def facts_of(suite: Suite) -> Facts:
     if evidence is not None:
         wording = _wording(table, shared, evidence)
         out.n_items, out.n_stale = len(evidence.lists.items), int(evidence.stale.sum())
-        empty = np.diff(evidence.covers) == 0
-        out.n_unplaced = int((empty & ~evidence.stale & ~evidence.absent).sum())
+        out.n_quoted = int((evidence.looked & ~evidence.absent).sum())
+        out.n_absent = int(evidence.absent.sum())
+        # A document that the corpus does not have is a unit beyond its chunks.
+        held = np.append(0, np.cumsum(evidence.units < out.n_chunks))
+        empty = held[evidence.covers[1:]] == held[evidence.covers[:-1]]
+        if out.n_chunks:
+            out.n_unplaced = int((empty & ~evidence.stale & ~evidence.absent).sum())
         out.stale = evidence.stale_items(table)
     out.kinds = _kinds(by_case, columns, names, wording)
     return out

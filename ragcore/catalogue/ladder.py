@@ -12,10 +12,12 @@ from pathlib import Path
 from ragcore.catalogue import folder as folders
 from ragcore.catalogue import pinned
 from ragcore.catalogue.corpus import as_asked, in_vectors, indexed, read_corpus, timed
+from ragcore.catalogue.descriptor import DEEPEST
 from ragcore.catalogue.entries import Entry, Scope
 from ragcore.catalogue.rungs import Rung, measure_rooms, search_rung
-from ragcore.catalogue.sound import refuse
+from ragcore.catalogue.sound import refuse, refuse_columns
 from ragcore.errors import UsageError
+from ragcore.measures.registry import parse
 from ragcore.places import user_cache
 from ragcore.progress import Progress, no_progress
 from ragcore.questions import read_questions
@@ -68,6 +70,7 @@ class Wanted:
     strategies, measures, scopes, split : in place of the suite's own; empty for these.
     candidate_k, context_k : 0 for the suite's own.
     embed : spec of an embedder for suites without vectors; "none" for none.
+    by : columns that will be sliced by; unknown ones are refused.
     threads : workers of scoring.
     """
 
@@ -78,6 +81,7 @@ class Wanted:
     candidate_k: int = 0
     context_k: int = 0
     embed: str = ""
+    by: tuple[str, ...] = ()
     threads: int | None = None
 
 
@@ -105,18 +109,19 @@ def run_suite(
     how = wanted or Wanted()
     strategies, scopes = check_wanted(entry, how)
     place = out or user_cache() / "suites" / entry.name
+    with folders.alone(place):
+        return _run(entry, place, data, how, strategies, scopes, progress)
+
+
+def _run(
+    entry: Entry, place: Path, data: Path | None, how: Wanted, strategies: list[str],
+    scopes: list[Scope], progress: Progress,
+) -> SuiteRun:  # fmt: skip
+    """`run_suite`, in a folder that nobody else works in."""
     times: dict[str, float] = {}
-    form, notes = "", []
     with timed(times, "importing"):
-        if entry.public:
-            source = pinned.find(entry, data)
-            form, given = source.form, pinned.load(entry, source)
-            notes += given.notes
-            folders.write(entry, source, given, place)
-        else:
-            folders.copy(entry, place)
-        suite = open_suite(place)
-        refuse(entry, suite)
+        suite, form, notes = _made(entry, place, data, how)
+        refuse_columns(entry, suite, scopes if strategies else [], how.by)
     rungs: list[Rung] = []
     runs: list[Path] = []
     if strategies:
@@ -133,7 +138,29 @@ def run_suite(
                 names=[rung.name for rung in rungs if not rung.skipped],
             )  # fmt: skip
         measure_rooms(scores, [rung for rung in rungs if not rung.skipped])
+        for rung, audit in zip((r for r in rungs if not r.skipped), scores.audits, strict=True):
+            rung.notes = [*rung.notes, *audit.warnings]
     return SuiteRun(entry, place, suite, form, rungs, scores, times, notes)
+
+
+def _made(
+    entry: Entry, place: Path, data: Path | None, how: Wanted
+) -> tuple[Suite, str, list[str]]:
+    """The working folder, written; the form of its data; what importing noticed."""
+    form, notes = "", []
+    if entry.public:
+        source = pinned.find(entry, data)
+        form, given = source.form, pinned.load(entry, source)
+        notes += given.notes
+        folders.write(entry, source, given, place)
+    else:
+        folders.copy(entry, place)
+    suite = open_suite(place)
+    refuse(entry, suite)
+    if how.split is not None:
+        suite = folders.narrow(suite, how.split)
+        notes.append(f"only cases of the split {how.split}: in this folder there are no others")
+    return suite, form, notes
 
 
 def check_wanted(entry: Entry, how: Wanted) -> tuple[list[str], list[Scope]]:
@@ -144,21 +171,31 @@ def check_wanted(entry: Entry, how: Wanted) -> tuple[list[str], list[Scope]]:
     UsageError
         Naming the first that is not.
     """
-    strategies = list(how.strategies or entry.strategies)
+    parse([*entry.measures, *how.measures])
+    strategies = list(dict.fromkeys(how.strategies or entry.strategies))
     for name in strategies:
         if name not in STRATEGIES:
             raise UsageError(f"unknown strategy {name!r}", f"one of {', '.join(STRATEGIES)}")
-    if how.strategies and not entry.strategies:
-        raise UsageError(
-            f"{entry.name} has recorded runs and no strategies", "run it without --strategy"
-        )
+    asked = {
+        "--strategy": how.strategies, "--scope": how.scopes, "--split": how.split is not None,
+        "--candidate-k": how.candidate_k, "--context-k": how.context_k,
+    }  # fmt: skip
+    for option, value in asked.items():
+        if value and not entry.strategies:
+            raise UsageError(
+                f"{entry.name} has recorded runs and no strategies: nothing is searched",
+                f"run it without {option}",
+            )
+    if max(how.candidate_k, how.context_k) > DEEPEST:
+        raise UsageError(f"a depth of {max(how.candidate_k, how.context_k)}", f"{DEEPEST} at most")
     known = {scope.name: scope for scope in entry.scopes}
     for name in how.scopes:
         if name not in known:
             raise UsageError(
                 f"unknown scope {name!r} of {entry.name}", f"one of {', '.join(known) or 'none'}"
             )
-    return strategies, [known[name] for name in how.scopes] or list(known.values())
+    chosen = [known[name] for name in dict.fromkeys(how.scopes)]
+    return strategies, chosen or list(known.values())
 
 
 def _path(place: Path, name: str) -> Path:
@@ -170,7 +207,7 @@ def _climb(
     times: dict[str, float], notes: list[str], progress: Progress,
 ) -> list[Rung]:  # fmt: skip
     """Index the corpus and search it with every strategy in every scope; write the runs."""
-    questions = read_questions(suite.path, how.split)
+    questions = read_questions(suite.path)
     dense = any(STRATEGIES[name] != (BM25,) for name in strategies)
     chunks, why = read_corpus(entry, suite, dense, how.embed, times, progress)
     asked = [as_asked(entry, questions, scope) for scope in scopes]
@@ -190,7 +227,7 @@ def _climb(
     (suite.path / "runs").mkdir(exist_ok=True)
     for scope, own in zip(scopes, asked, strict=True):
         for strategy in strategies:
-            name = strategy if len(scopes) == 1 else f"{strategy} {scope.name}"
+            name = strategy if len(entry.scopes) == 1 else f"{strategy} {scope.name}"
             rung = Rung(name, strategy, scope)
             rung.skipped = why if STRATEGIES[strategy] != (BM25,) else ""
             if not rung.skipped:

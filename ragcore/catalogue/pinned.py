@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -122,20 +123,20 @@ def load(entry: Entry, source: Source) -> Imported:
         key = stem.as_posix() if len(folders) > 1 else stem.name
         try:
             tables[key] = pl.read_parquet(path)
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(path, f"damaged: {reason}", "a Parquet file") from None
     return importer.build(tables)
 
 
 def _importer(entry: Entry) -> Any:
-    name = entry.settings["importer"]
-    try:
-        return import_module(f"ragcore.public.{name}")
-    except ModuleNotFoundError:
-        raise InputError(
-            entry.toml, f"importer {name!r}", "an importer of ragcore.public"
-        ) from None
+    name, module = entry.settings["importer"], None
+    if name.isidentifier():
+        with suppress(ModuleNotFoundError):
+            module = import_module(f"ragcore.public.{name}")
+    if not hasattr(module, "build") or not hasattr(module, "official"):
+        raise InputError(entry.toml, f"importer {name!r}", "an importer of ragcore.public")
+    return module
 
 
 def _at(place: Path, name: str) -> Path | None:

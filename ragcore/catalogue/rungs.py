@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,7 +41,8 @@ class Rung:
     p50, p95 : of a question, microseconds; NaN without timings.
     size : bytes of the index that it reads; 0 where runs are recorded.
     tokens : mean length of the contexts, in the suite's unit; NaN if not known.
-    pools : how many questions may retrieve how many chunks; empty if not known.
+    pools : by case, how many chunks each of its questions may retrieve; empty if not known.
+    valued : cases with a value of the primary measure; None before scoring.
     room : by measure, what the run leaves: saturated, floored, chance-dominated, live.
     notes : what the search noticed.
     """
@@ -54,21 +56,28 @@ class Rung:
     p95: float = math.nan
     size: int = 0
     tokens: float = math.nan
-    pools: list[tuple[int, int]] = field(default_factory=list)
+    pools: dict[str, list[int]] = field(default_factory=dict)
+    valued: frozenset[str] | None = None
     room: dict[str, Saturation] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
     def pool(self) -> float:
         """Mean number of chunks that a question may retrieve; NaN if not known."""
-        n = sum(count for count, _ in self.pools)
-        return sum(count * size for count, size in self.pools) / n if n else math.nan
+        sizes = [size for own in self.pools.values() for size in own]
+        return sum(sizes) / len(sizes) if sizes else math.nan
 
-    def random(self, k: int) -> float:
-        """Recall at `k` of a random ranking, a mean over the questions; NaN if not known."""
-        n = sum(count for count, size in self.pools if size)
-        found = sum(count * min(1.0, k / size) for count, size in self.pools if size)
-        return found / n if n else math.nan
+    def random(self, k: int, cases: Collection[str] | None = None) -> float:
+        """Recall at `k` of a random ranking, a mean over cases; NaN if not known.
+
+        Parameters
+        ----------
+        cases : whose mean it is; None for those with a value of the primary measure.
+        """
+        over = self.valued if cases is None else cases
+        chosen = [own for name, own in self.pools.items() if over is None or name in over]
+        shares = [sum(min(1.0, k / n) if n else 0.0 for n in own) / len(own) for own in chosen]
+        return math.fsum(shares) / len(shares) if shares else math.nan
 
 
 def search_rung(
@@ -100,23 +109,34 @@ def tokens_of(run: pa.Table, index: Index) -> float:
     return float(sizes[rows].sum()) / run.num_rows
 
 
-def _pools(index: Index, questions: Questions, filters: list[Filter]) -> list[tuple[int, int]]:
-    """How many questions may retrieve how many chunks."""
-    groups = Eligibility(index, questions, filters).groups(len(questions))
-    return [
-        (len(rows), index.n_chunks if mask is None else int(mask.sum())) for rows, mask in groups
-    ]
+def _pools(index: Index, questions: Questions, filters: list[Filter]) -> dict[str, list[int]]:
+    """How many chunks each question may retrieve, by case."""
+    sizes = np.zeros(len(questions), np.int64)
+    for rows, mask in Eligibility(index, questions, filters).groups(len(questions)):
+        sizes[rows] = index.n_chunks if mask is None else int(mask.sum())
+    out: dict[str, list[int]] = {}
+    for name, size in zip(questions.case_ids, sizes.tolist(), strict=True):
+        out.setdefault(name, []).append(size)
+    return out
 
 
 def measure_rooms(scores: Scores, rungs: list[Rung]) -> None:
-    """What each run leaves, on every measure that has a best value."""
+    """What each run leaves, on every measure that has a best value.
+
+    Where questions look among pools of different sizes, the pool of the rule is the one in which a
+    random ranking finds as much as it does on average over the cases with a value.
+    """
     for run, rung in zip(scores.runs, rungs, strict=True):
         most: F64 = run.ceilings()
         tops = reduce(most, np.zeros(most.shape, np.int8), run.case_of)
         own = by_case(run)
-        pool = None if math.isnan(rung.pool) else max(round(rung.pool), 1)
         for m, one in enumerate(run.measures):
+            has = own.states[m] == schema.OK
+            cases = frozenset(run.case_names[code] for code in own.keys[has].tolist())
+            if m == 0:
+                rung.valued = cases
             if one.definition.better != "more" or not form_of(one.aggregate).paired:
                 continue
-            has = own.states[m] == schema.OK
+            chance = rung.random(one.k, cases) if one.k else 0.0
+            pool = one.k / chance if chance > 0.0 else None
             rung.room[one.text] = saturation(own.values[m, has], tops.values[m, has], one.k, pool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,15 +173,16 @@ def run(
 
     wanted = Wanted(
         given["strategies"], given["measures"], given["scopes"], given["split"],
-        given["candidate_k"] or 0, given["context_k"] or 0, given["embed"], given["threads"],
+        given["candidate_k"] or 0, given["context_k"] or 0, given["embed"], (), given["threads"],
     )  # fmt: skip
     if given["work"] is not None and len(names) > 1:
         raise UsageError("--work is for one suite", "leave it out, or name one suite")
-    chosen = [entry(name) for name in names]
+    chosen = _apart([entry(name) for name in names])
     for one in chosen:
         check_wanted(one, wanted)
     parts: list[Any] = []
     for one in chosen:
+        wanted = replace(wanted, by=_by(one, given))
         if download and one.public:
             _fetch(one, data)
         with Progress() as progress:
@@ -192,9 +194,32 @@ def run(
     elif form == "arrow":
         import pyarrow as pa
 
-        emit(pa.concat_tables(parts), form, output, given["level"])
+        from ragcore.schema import SUMMARY
+
+        whole = pa.concat_tables(parts) if (parts := [*filter(None, parts)]) else None
+        emit(SUMMARY.empty_table() if whole is None else whole, form, output, given["level"])
     else:
         emit([row for part in parts for row in part], form, output, given["level"])
+
+
+def _apart(chosen: list[Any]) -> list[Any]:
+    """Each suite once; two of one name would share their folder, and their rows could mix."""
+    from ragcore.errors import UsageError
+
+    by_name: dict[str, Any] = {}
+    for one in chosen:
+        other = by_name.setdefault(one.name, one)
+        if other.folder.resolve() != one.folder.resolve():
+            raise UsageError(
+                f"two suites are called {one.name}: {other.folder} and {one.folder}",
+                "run them one by one, each with its own --work DIR",
+            )
+    return list(by_name.values())
+
+
+def _by(entry: Any, given: dict[str, Any]) -> tuple[str, ...]:
+    """Columns to slice by: those asked for, else the suite's own."""
+    return tuple(dict.fromkeys(given["by"] or entry.settings.get("by", ())))
 
 
 def _fetch(one: Any, data: Path | None) -> None:
@@ -221,5 +246,5 @@ def _shown(found: Any, given: dict[str, Any], form: str) -> Any:
         return []
     for one in found.scores.runs:
         one.name = f"{found.entry.name}/{one.name}"
-    by = tuple(given["by"]) or tuple(found.entry.settings.get("by", ()))
+    by = _by(found.entry, given)
     return found.scores.summary(by, level) if form == "arrow" else found.scores.rows(by, level)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ragcore_kernels.postings import Csr, TantivyPostings, UnsupportedFormat
 
 ID, BODY, TITLE, TEXT = "chunk_id", "body", "title", "text"
 FOLDER = "tantivy"
+_OF_THE_DISK = re.compile(r"IO error|io::Error|os error|IoError|Failed to (open|create)")
 
 
 def version() -> tuple[str, int]:
@@ -54,26 +56,43 @@ def write(
     ids, titles, texts : of the chunks, in the order in which tantivy shall number them.
     analysed : the terms of each, joined by spaces.
     delete : ids of chunks to delete; those that are not there are ignored.
+
+    Raises
+    ------
+    OSError
+        If the disk is full, or the folder cannot be written to.
     """
-    if (folder / "meta.json").is_file():
-        index = tantivy.Index.open(str(folder))
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        index = tantivy.Index(_schema(), path=str(folder))
-    # One thread: documents keep their order, and the same input gives the same postings.
-    writer = index.writer(heap_bytes, 1)
-    try:
-        for name in delete:
-            query = tantivy.Query.term_query(index.schema, ID, name)
-            writer.delete_documents_by_query(query)
-        for done, (name, text, terms) in enumerate(zip(ids, texts, analysed, strict=True)):
-            writer.add_document(_document(name, titles[done] if titles else None, text, terms))
-            if done % 1000 == 0:
-                progress("indexing", done, len(ids))
-        writer.commit()
-    finally:  # its threads write to the folder until they are joined
-        writer.wait_merging_threads()
+    with _written():
+        if (folder / "meta.json").is_file():
+            index = tantivy.Index.open(str(folder))
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            index = tantivy.Index(_schema(), path=str(folder))
+        # One thread: documents keep their order, and the same input gives the same postings.
+        writer = index.writer(heap_bytes, 1)
+        try:
+            for name in delete:
+                query = tantivy.Query.term_query(index.schema, ID, name)
+                writer.delete_documents_by_query(query)
+            for done, (name, text, terms) in enumerate(zip(ids, texts, analysed, strict=True)):
+                writer.add_document(_document(name, titles[done] if titles else None, text, terms))
+                if done % 1000 == 0:
+                    progress("indexing", done, len(ids))
+            writer.commit()
+        finally:  # its threads write to the folder until they are joined
+            writer.wait_merging_threads()
     progress("indexing", len(ids), len(ids))
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """Make what tantivy says of the disk, a ValueError, what it is."""
+    try:
+        yield
+    except ValueError as error:
+        if _OF_THE_DISK.search(str(error)):
+            raise OSError(str(error)) from None
+        raise
 
 
 def _document(name: str, title: str | None, text: str, terms: str) -> Any:

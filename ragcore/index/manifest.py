@@ -119,6 +119,8 @@ def new_folder(index: Path) -> Iterator[Path]:
     ------
     UsageError
         If `index` is a file, or a folder that holds something else than an index.
+    InputError
+        If it cannot be written: a full disk, no permission.
     """
     if index.exists() and not index.is_dir():
         raise UsageError(f"{index} is a file", "an index is a directory: give another name")

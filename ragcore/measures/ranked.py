@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ragcore.errors import UsageError
 from ragcore.measures import variants
-from ragcore.measures.definitions import Definition, Measure
+from ragcore.measures.definitions import Definition, Measure, directed
 
 _TREC = "trec_eval 10"
 _NA = "no relevant document (0 under --no-relevant zero)"
@@ -24,7 +24,7 @@ def _ranked(name: str, formula: str, question: str, **rest: Any) -> Definition:
     )  # fmt: skip
 
 
-DEFINITIONS = (
+_ALL = (
     _ranked(
         "P", "relevant in the first k / k; k even if fewer were returned",
         "How much of what is shown is relevant?", cutoff="needed", aliases=("Precision",),
@@ -140,6 +140,9 @@ DEFINITIONS = (
     _ranked("binG", "mean over the relevant of 1 / log2(2 + other documents above)",
             "How many others must be read first?", cutoff="none"),
 )  # fmt: skip
+DEFINITIONS = directed(
+    _ALL, less=("Unjudged", "num_nonrel_judged_ret"), neither=("NumQ", "NumRet", "NumRel")
+)
 
 _KINDS = {
     "retrieval.coverage": "SET_R", "P": "P", "R": "R", "R_capped": "R_CAPPED",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 import tomllib
 
+import pyarrow as pa
 import pytest
 
 import collections_made as made
-from ragcore import places, score
+from ragcore import score
 from ragcore.catalogue import pinned, reading
 from ragcore.catalogue.check import check_suite
 from ragcore.catalogue.entries import entries, entry, read_entry
@@ -19,21 +21,6 @@ from ragcore.catalogue.ladder import Wanted, run_suite
 from ragcore.errors import InputError, UsageError
 from ragcore.suites import find_suite, open_suite
 from served import Server
-
-
-@pytest.fixture
-def shore(tmp_path, monkeypatch):
-    """The collection, known in a catalogue of its own; its data in a folder of theirs."""
-    made.install(monkeypatch)
-    home = tmp_path / "catalogue"
-    made.write(home, tmp_path / "data")
-    monkeypatch.setattr(places, "suite_folders", lambda: [home])
-    monkeypatch.setattr("ragcore.catalogue.entries.suite_folders", lambda: [home])
-    monkeypatch.setattr("ragcore.suites.suite_folders", lambda: [home])
-    monkeypatch.setenv("RAGCORE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("RAGCORE_DATA", raising=False)
-    return tmp_path
-
 
 # --- entries
 
@@ -159,6 +146,38 @@ def test_check__of_a_whole_suite(shore, tmp_path):
     assert {one.what for one in found} == {"suite.toml", "files", "labels", "splits"}
     assert (facts.n_cases, facts.n_chunks, facts.n_items, facts.stage) == (4, 4, 4, 0)
     assert facts.kinds["odd"].by_split == {"test": 2}
+
+
+def test_check__claims_no_more_of_labels_than_was_looked_at(shore, tmp_path, monkeypatch):
+    build = made.build
+
+    def said(*changes):
+        def other(tables):
+            given = build(tables)
+            lists = given.cases["evidence"].to_pylist()
+            for own, change in zip(lists, changes, strict=False):
+                own[0] |= change
+            kind = given.cases.schema.field("evidence")
+            at = given.cases.schema.get_field_index("evidence")
+            column = pa.array(lists, kind.type)
+            return made.Imported(given.cases.set_column(at, kind, column), given.chunks)
+
+        monkeypatch.setattr(sys.modules["ragcore.public.made_shore"], "build", other)
+        found, facts = check_suite(entry("shore"), shore / "data", tmp_path / "work")
+        (one,) = [each.found for each in found if each.what == "labels"]
+        return one, facts
+
+    bare, lost = {"quote": None}, {"quote": None, "doc_id": "d9"}
+    assert said()[0] == "4 items of evidence, every quote where its label says"
+    assert said(bare)[0] == "4 items of evidence, 3 with a quote, each where its label says"
+    text, facts = said(bare, bare, bare, lost)
+    assert text == "4 items of evidence, none with a quote to check; 1 lie in no chunk"
+    assert facts.n_unplaced == 1
+    text, facts = said(lost | {"in_snapshot": False})
+    assert text == (
+        "4 items of evidence, every quote where its label says; 1 say that the corpus lacks them"
+    )
+    assert (facts.n_absent, facts.n_unplaced) == (1, 0)
 
 
 def test_check__names_a_label_whose_quote_is_gone(shore, tmp_path):

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 import tables
-from ragcore import compare, schema, score
+from ragcore import compare, score
 from ragcore.errors import UsageError
 from ragcore.gatekeeper import Gatekeeper
-from ragcore.gates import FAIL, PASS, Gate, gates_of, parse_gates, slices_for
+from ragcore.gates import Gate, gates_of, parse_gates, slices_for
 from ragcore.plan import Plan
 from ragcore_kernels.resample import mean_interval
 
@@ -300,62 +300,3 @@ def test_gate__rises():
     assert [Gate("", "", False, "all", "value", op, 0).rises for op in (">", ">=", "<", "==")] == [
         True, True, False, None,
     ]  # fmt: skip
-
-
-# --- cases that nobody reviewed
-
-
-def judged_suite(folder, **columns):
-    cases = pa.table({
-        "case_id": ["a", "b", "c", "d"],
-        "evidence": [tables.evidence("d1")] * 4, **columns,
-    })  # fmt: skip
-    return tables.write_suite(folder / "s", cases)
-
-
-def ranked(*lists):
-    return pa.table({"case_id": ["a", "b", "c", "d"], "ranked": list(lists)})
-
-
-HIT, MISS = ["d1"], ["x"]
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"status": ["final", "unreviewed", None, "unreviewed"]},
-        {"origin": ["model", "model", "human", "model"], "reviewed": [True, False, False, False]},
-    ],
-)
-def test_unreviewed__cases_never_enter_a_gate(tmp_path, columns):
-    suite = judged_suite(tmp_path, **columns)
-    old, new = ranked(MISS, HIT, MISS, HIT), ranked(HIT, MISS, HIT, MISS)
-    scores = score(new, suite=suite, measures=["Success@1"])
-    assert scores.mean("Success@1") == 0.5  # they are scored, and reported
-    (one,) = Gatekeeper(scores.runs).check(parse_gates(["Success@1 >= 1"]))
-    assert (one.status, one.value) == (PASS, 1.0)
-    assert one.reason == "2 unreviewed cases never enter a gate"
-    found = compare(old, new, suite=suite, measures=["Success@1"], gates=["delta(Success@1) >= 1"])
-    assert found.contrasts[0].whole()["Success@1"].paired.delta == 0.0
-    (one,) = found.check(["delta(Success@1) >= 1"])
-    assert (one.status, one.value) == (PASS, 1.0)
-    assert "2 unreviewed cases" in one.reason
-
-
-def test_unreviewed__alone_leave_a_gate_with_nothing_to_rest_on(tmp_path):
-    suite = judged_suite(tmp_path, status=["unreviewed"] * 4)
-    scores = score(ranked(HIT, HIT, HIT, HIT), suite=suite, measures=["Success@1"])
-    (one,) = Gatekeeper(scores.runs).check(parse_gates(["Success@1 >= 0"]))
-    assert one.status == FAIL
-    assert one.reason == "no case with a value; 4 unreviewed cases never enter a gate"
-
-
-def test_unreviewed__traces_still_break_hard_conditions(tmp_path):
-    evidence = [[{"doc_id": "d1", "role": "forbidden", "relevance": 0}]] * 4
-    suite = judged_suite(
-        tmp_path, status=["unreviewed"] * 4,
-        evidence=pa.array(evidence, schema.CASES.field("evidence").type),
-    )  # fmt: skip
-    scores = score(ranked(MISS, HIT, MISS, MISS), suite=suite, measures=["forbidden.count"])
-    (one,) = Gatekeeper(scores.runs).check(parse_gates(["hard.forbidden == 0"]))
-    assert (one.status, one.value) == (FAIL, 1.0)

@@ -109,7 +109,6 @@ def test_plan__refuses_ratios_of_tokens_that_are_none(ratio):
     [
         ("development (authored)", "a development suite: it bears no claim"),
         ("public (out of distribution)", "a public suite is out of distribution"),
-        ("in-domain (authored, unreviewed)", "an unreviewed suite: it sets no default"),
         ("in-domain (reviewed)", None),
     ],
 )
