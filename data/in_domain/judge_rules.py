@@ -35,10 +35,9 @@ def packed(run: str, case: Row, trace: Row, chunks: Chunks) -> Iterator[Row]:
     said = _said(trace)
     shown = [chunks[one["id"]] for one in trace["context"]]
     proofs = _proofs(case)
-    held = [_yes(any(_in(text, one["text"]) for one in shown)) for _, text in said]
     by_relation = {
         "correct": [_yes(_correct(claim, case)) for claim in said],
-        "entailed": held,
+        "entailed": [_yes(any(_in(text, one["text"]) for one in shown)) for _, text in said],
         "chunk_entails": [_yes(_in(text, one["text"])) for _, text in said for one in shown],
         "covered": [_any(_covers(said, item) for item in items) for items in proofs],
         "chunk_entails_reference": [

@@ -62,9 +62,7 @@ def tables(files: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _indexed(
-    folder: Path, files: dict[str, Any], about: dict[str, Any]
-) -> tuple[Index, Questions]:
+def _indexed(folder: Path, files: dict[str, Any], about: dict[str, Any]) -> tuple[Index, Questions]:
     """One index of the corpus for all strategies, and the questions with their vectors."""
     write_suite(folder, files, about)
     options = Options(analyzer_for("default"), embedding="column", hnsw=False)
@@ -72,9 +70,7 @@ def _indexed(
     return open_index(folder / "index"), read_questions(folder, None)
 
 
-def _searched(
-    index: Index, questions: Questions, strategy: str, about: dict[str, Any]
-) -> pa.Table:
+def _searched(index: Index, questions: Questions, strategy: str, about: dict[str, Any]) -> pa.Table:
     filters = tuple(Filter.parse(text) for text in about["filters"])
     depths = about["candidate_k"], about["context_k"]
     settings = Settings(strategy, *depths, filters=filters, timing="batch")
