@@ -26,7 +26,7 @@ from ragcore.suite_files import Row, canonical, write_suite
 DEPTH = 20
 """Rows of each ranking and stage that are kept; channels are searched as deep as the ladder."""
 PLACES = 9
-"""Of scores: what differs between machines lies beyond them."""
+"""Decimals of recorded scores. Scores that become equal keep their order."""
 _KEPT = ("bm25", "dense", "fusion", "rrf_k", "filters", "filter_when", "strategy")
 
 
