@@ -2,6 +2,7 @@
 
 ``--check FAMILY`` says what is wrong with what an author wrote, and counts the query types. Vectors
 come from `vectors.parquet`, by the text that they are of; ``--embed`` makes those that it lacks.
+The recorded runs and their judgments are made anew each time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import recorded
 import vectors
 from authored import FAMILIES, LANGS, TYPES, Document, cases, complaints, documents
 from ragcore import schema
@@ -157,11 +159,8 @@ def main() -> None:
             if key not in kept:
                 sys.exit(f"no vector of {text[:60]!r}: say --embed")
             row["vector"] = kept[key]
-    write_suite(
-        chosen.out,
-        {"cases.arrow": (asked, _CASES, {}), "chunks.arrow": (chunks, _CHUNKS, _METADATA)},
-        ABOUT,
-    )
+    files = {"cases.arrow": (asked, _CASES, {}), "chunks.arrow": (chunks, _CHUNKS, _METADATA)}
+    write_suite(chosen.out, {**files, **recorded.tables(files, ABOUT)}, ABOUT)
 
 
 if __name__ == "__main__":

@@ -62,14 +62,10 @@ class Judged:
     def correct(self) -> Cells:
         """Whether the answer as a whole is correct; empty where verdicts are on single claims."""
         given = self.inputs.shared.judgments
-        whole = (
-            given is not None
-            and not (
-                (given.relation == schema.RELATIONS.index("correct")) & (given.claim >= 0)
-            ).any()
-        )
-        if whole:
-            return self.inputs.verdicts.whole("correct")
+        if given is not None and not self.inputs.verdicts.packs("correct"):
+            about = given.relation == schema.RELATIONS.index("correct")
+            if not (about & (given.claim >= 0)).any():
+                return self.inputs.verdicts.whole("correct")
         none = np.zeros(0, np.int8)
         return Cells(np.zeros(self.n + 1, np.int64), none, none)
 

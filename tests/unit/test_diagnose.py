@@ -152,6 +152,19 @@ def test_layers__by_verdicts(name, tmp_path):
     assert got[layer] == state
 
 
+def test_layers__packed_verdicts_on_claims_are_none_on_the_answer(tmp_path):
+    row = {"case_id": "c", "relation": "correct", "verdicts": ["yes", "no"], "judge": "j",
+           "rung": "human"}  # fmt: skip
+    plain = traces.verdicts(traces.verdict("correct"), traces.verdict("correct", "no", 1))
+    run = traces.run(traces.trace(claims=[{"text": "600"}, {"text": "700"}]))
+    suite = traces.suite(tmp_path)
+    packed, one_by_one = (
+        diagnose(run, suite=suite, judgments=given).traces
+        for given in (pa.Table.from_pylist([row]), plain)
+    )
+    assert packed == one_by_one
+
+
 CONFLICT = [
     *traces.case()["evidence"],
     {"doc_id": "old", "chunk_id": "old#1", "role": "conflicting", "required": True},
