@@ -186,7 +186,7 @@ def check_ties(lists: list[Any], asked: list[tuple[str, int, int, bool]], depth:
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 5])
 def test_over_ties__every_order(depth):
-    asked = COMBINATIONS if JIT else COMBINATIONS[::7]
+    asked = COMBINATIONS[:: 1 if depth in (0, 5) else 3] if JIT else COMBINATIONS[::7]
     check_ties(SEVERAL if JIT else SEVERAL[:5], asked, depth)
 
 
