@@ -180,7 +180,10 @@ def find_suite(name: str, near: Path | None = None) -> Path:
             f"the suite {name!r} is not made yet", f"make it: ragcore suite run {name}"
         )
     raise UsageError(
-        f"no suite {name!r} found", "give its folder with --suite DIR, or judgements with --qrels"
+        f"no suite {name!r} found",
+        "give the folder of one; `ragcore suite list` has the names. Or judge by --qrels FILE"
+        if near is not None
+        else "give the folder of one; `ragcore suite list` has the names",
     )
 
 

@@ -38,7 +38,8 @@ def check_suite(entry: Entry, data: Path | None, work: Path) -> tuple[list[Findi
     try:
         facts, said = _read(entry, data, work)
     except RagcoreError as error:
-        return [*out, Finding("readable", False, str(error))], None
+        said = "; ".join(line.strip() for line in str(error).splitlines())
+        return [*out, Finding("readable", False, said)], None
     out += [said, _labels(facts), *_splits(entry, facts), *_in_domain(entry, facts)]
     return out, facts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -39,6 +40,15 @@ def test_values__are_the_golden_ones(found, strategy):
         row = found[strategy, measure, "all"]
         assert row["mean"] == pytest.approx(mean, abs=NEAR), measure
         assert row["n_ok"] == pytest.approx(n, abs=4), measure
+
+
+def test_readme__has_the_values(found):
+    page = (plain.FOLDER / "README.md").read_text("utf-8")
+    rows = re.findall(r"(?m)^\| `([a-z_.]+)`[^|]*\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", page)
+    assert len(rows) >= 17
+    for measure, *values in rows:
+        got = [found[strategy, measure, "all"]["mean"] for strategy in plain.STRATEGIES]
+        assert [float(value) for value in values] == pytest.approx(got, abs=0.00051), measure
 
 
 @each_strategy

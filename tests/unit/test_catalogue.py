@@ -214,6 +214,8 @@ def test_check__of_what_cannot_be_read_says_why(shore, tmp_path):
     found, facts = check_suite(entry("shore"), shore / "nowhere", tmp_path / "work")
     assert facts is None
     assert [one.holds for one in found] == [True, False]
+    assert "\n" not in found[-1].found
+    assert "RAGCORE_DATA" in found[-1].found
 
 
 def test_facts__count_words_that_evidence_shares(shore):
